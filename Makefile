@@ -1,0 +1,53 @@
+# `make run` starts everything on this machine, `make test` proves it. Both make .venv first.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LOCK := $(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-header --no-emit-options \
+	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+CODE := kandev clarifications turns tasks tests manage.py
+
+.PHONY: run test check format requirements chromium
+
+run: $(VENV)/run.stamp
+	$(BIN)/python manage.py migrate --no-input
+	exec $(BIN)/python manage.py runall
+
+test: check chromium
+	$(BIN)/pytest --database sqlite
+	$(BIN)/pytest --database postgres
+
+# The value of SECRET_KEY is only there so that settings load; nothing is served or stored with it.
+check: export SECRET_KEY = check-only
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+	$(BIN)/python -W error manage.py check
+	$(BIN)/python -W error manage.py makemigrations --check --dry-run
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+requirements: $(VENV)/dev.stamp
+	$(LOCK) --upgrade --output-file requirements.txt requirements.in
+	$(LOCK) --upgrade --output-file requirements-dev.txt requirements-dev.in
+
+chromium:
+	@bash tests/support/chromium.sh
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and was not found." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: requirements.txt | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements.txt
+	@touch $@
+
+$(VENV)/dev.stamp: requirements-dev.txt | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements-dev.txt
+	@touch $@ $(VENV)/run.stamp
