@@ -1,0 +1,41 @@
+"""DATABASE_URL to Django's settings: SQLite (WAL, immediate transactions) or PostgreSQL with psycopg's pool."""
+
+from pathlib import Path
+from typing import Any
+
+import environ
+
+SQLITE_PRAGMAS = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+
+
+def database_from_url(url: str, base: Path, pool: int, lock_timeout_s: float) -> dict[str, Any]:
+    """Django's DATABASES entry for `url`; a relative SQLite path is relative to `base`.
+
+    `pool` bounds a process' PostgreSQL connections; `lock_timeout_s` bounds every wait for a lock, so that a
+    blocked answer becomes a retryable 503 instead of hanging (promise B78 in docs/promises.md).
+    """
+    config: dict[str, Any] = environ.Env.db_url_config(url)
+    engine = config["ENGINE"]
+    if engine == "django.db.backends.sqlite3":
+        return _sqlite(config, base, lock_timeout_s)
+    if engine == "django.db.backends.postgresql":
+        return _postgresql(config, pool, lock_timeout_s)
+    raise ValueError(f"DATABASE_URL must name SQLite or PostgreSQL, not {engine}")
+
+
+def _sqlite(config: dict[str, Any], base: Path, lock_timeout_s: float) -> dict[str, Any]:
+    path = Path(config["NAME"])
+    if str(path) != ":memory:":
+        path = path if path.is_absolute() else base / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        config["NAME"] = str(path)
+    # IMMEDIATE takes the write lock at BEGIN, so a transaction that reads before it writes waits instead of failing.
+    config["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": lock_timeout_s, "init_command": SQLITE_PRAGMAS}
+    return config
+
+
+def _postgresql(config: dict[str, Any], pool: int, lock_timeout_s: float) -> dict[str, Any]:
+    options = config.setdefault("OPTIONS", {})
+    options["pool"] = {"min_size": 1, "max_size": pool, "timeout": lock_timeout_s, "max_idle": 60}
+    options["options"] = f"-c lock_timeout={int(lock_timeout_s * 1000)} -c idle_in_transaction_session_timeout=60000"
+    return config

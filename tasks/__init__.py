@@ -1,0 +1,1 @@
+"""Workspaces, access, tokens, tasks, sessions, summaries, pending-action registry."""

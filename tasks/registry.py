@@ -1,0 +1,48 @@
+"""The registry of pending-action kinds. This layer knows no questions; a higher one registers what marks a session.
+
+A kind gives `exists(session_reference)`: a condition that is true for a session with such an action open. The projection
+of a session is made of these conditions, read now (promise I1). Lower `rank` wins when a session has several.
+"""
+
+import datetime as dt
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.db.models import Case, CharField, Exists, Expression, OuterRef, QuerySet, Value, When
+
+
+@dataclass(frozen=True)
+class PendingKind:
+    """One kind: its name on the wire, its condition, the URL name of its fragment, and since when it blocks."""
+
+    name: str
+    rank: int
+    exists: Callable[[OuterRef], Exists]
+    fragment: str
+    since: Callable[[uuid.UUID], dt.datetime | None]
+
+
+_kinds: dict[str, PendingKind] = {}
+
+
+def register(kind: PendingKind) -> None:
+    _kinds[kind.name] = kind
+
+
+def kinds() -> list[PendingKind]:
+    return sorted(_kinds.values(), key=lambda kind: kind.rank)
+
+
+def pending_kind(reference: str = "pk") -> Expression:
+    """The name of a session's pending action, or "": an expression for a queryset whose row has the session at `reference`."""
+    whens = [When(kind.exists(OuterRef(reference)), then=Value(kind.name)) for kind in kinds()]
+    return Case(*whens, default=Value(""), output_field=CharField())
+
+
+def pending_action_of(session_id: uuid.UUID) -> str | None:
+    """The pending action of one session, read now."""
+    from tasks.models import Session
+
+    rows: QuerySet[Session, str] = Session.objects.filter(pk=session_id).values_list(pending_kind(), flat=True)
+    return rows.first() or None

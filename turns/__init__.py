@@ -1,0 +1,1 @@
+"""Turns, messages, the current-turn rule, prompt admission, queue, dispatch, runners, recovery."""

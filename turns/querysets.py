@@ -1,0 +1,82 @@
+"""The one rule (design.md): which turn is a session's current one, and which question rows are active.
+
+Guard, detach, expiry, claim, restore, projection, summary, discovery and pages are built on `MessageQuerySet.active`;
+nothing else orders turns to find the newest one or tests a question's status for pending (promise A10).
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
+
+from tasks.models import TERMINAL
+
+if TYPE_CHECKING:
+    from turns.models import Dispatch, Message, Turn
+
+PENDING = ("", "pending")
+
+
+class TurnQuerySet(QuerySet["Turn"]):
+    def authoritative(self) -> TurnQuerySet:
+        """Turns that may be current: all but empty reservations (pending marker, no attempt marker, no message; A4)."""
+        from turns.models import Message
+
+        evidence = Exists(Message.objects.filter(turn_id=OuterRef("pk")))
+        return self.filter(Q(dispatch_pending=False) | Q(dispatch_attempted=True) | evidence)
+
+    def newest_first(self) -> TurnQuerySet:
+        """Newest = last by (started_at, created_at, id), the same on both databases (A6)."""
+        return self.order_by(F("started_at").desc(), F("created_at").desc(), F("id").desc())
+
+    def published(self) -> TurnQuerySet:
+        """Turns that people see: a reservation stays hidden until it is published or an agent's row references it."""
+        from turns.models import Message
+
+        evidence = Exists(Message.objects.filter(turn_id=OuterRef("pk")))
+        return self.filter(Q(dispatch_pending=False) | evidence)
+
+    def current_of(self, session_id: uuid.UUID) -> Turn | None:
+        """The session's current turn, or None."""
+        return self.filter(session=session_id).authoritative().newest_first().first()
+
+
+def current_turn_id(session_reference: str) -> Subquery:
+    """The id of the current turn of the session at `session_reference` of the outer row."""
+    from turns.models import Turn
+
+    turns = Turn.objects.filter(session=OuterRef(session_reference)).authoritative().newest_first()
+    return Subquery(turns.values("pk")[:1])
+
+
+class MessageQuerySet(QuerySet["Message"]):
+    def questions(self) -> MessageQuerySet:
+        from turns.models import QUESTION
+
+        return self.filter(type=QUESTION)
+
+    def active(self) -> MessageQuerySet:
+        """Question rows that count now: pending, session not terminal, turn current (A1, A2, A7)."""
+        rows = self.questions().filter(status__in=PENDING).exclude(session__state__in=TERMINAL)
+        return rows.filter(turn_id=current_turn_id("session"))
+
+    def with_active(self) -> MessageQuerySet:
+        """Adds `is_active`: the same rule as a column."""
+        from turns.models import Message
+
+        mine = Message.objects.filter(pk=OuterRef("pk")).active()
+        whens = When(Exists(mine), then=Value(True))
+        return self.annotate(is_active=Case(whens, default=Value(False), output_field=BooleanField()))
+
+    def bundle(self, pending_id: str) -> MessageQuerySet:
+        """All rows of a bundle in its question order; () of an unknown one."""
+        return self.filter(pending_id=pending_id).exclude(pending_id="").order_by("created_at", "id")
+
+
+class DispatchQuerySet(QuerySet["Dispatch"]):
+    def unsettled(self) -> DispatchQuerySet:
+        from turns.models import UNSETTLED
+
+        return self.filter(state__in=UNSETTLED)

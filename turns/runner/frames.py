@@ -1,0 +1,97 @@
+"""The shapes of the frames on `/ws/runner/` (docs/runner-protocol.md) as the runner reads and writes them."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Frame = dict[str, Any]
+Outcome = Literal["accepted", "completed", "rejected", "revoked"]
+Kind = Literal["message", "thinking", "tool", "status"]
+Generation = int | str
+
+
+class MalformedFrame(ValueError):
+    """A frame from the server lacks a field or has one of the wrong type; the message names the field."""
+
+
+@dataclass(frozen=True)
+class PromptKey:
+    """Names one prompt of one execution. Every frame about a prompt carries these three, so late ones can be told apart."""
+
+    session_id: str
+    execution_id: str
+    prompt_generation: Generation | None
+
+    def frame(self, type_: str, **fields: Any) -> Frame:
+        ids = {"session_id": self.session_id, "execution_id": self.execution_id, "prompt_generation": self.prompt_generation}
+        return {"type": type_, **ids, **fields}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The MCP endpoint of one dispatch. `repr` leaves the token out: it must not reach a log."""
+
+    url: str
+    token: str
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.url!r})"
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    dispatch_id: str
+    key: PromptKey
+    task_id: str
+    turn_id: str
+    agent: str
+    prompt: str
+    mcp: Endpoint
+    replaces: PromptKey | None = None
+
+
+def text(frame: Frame, name: str) -> str:
+    """Returns the text field `name`, or raises MalformedFrame."""
+    value = frame.get(name)
+    if not isinstance(value, str) or not value:
+        raise MalformedFrame(f"`{name}` must be a text")
+    return value
+
+
+def generation(frame: Frame) -> Generation | None:
+    value = frame.get("prompt_generation")
+    if isinstance(value, bool) or not isinstance(value, int | str | None):
+        raise MalformedFrame("`prompt_generation` must be a number, a text or null")
+    return value
+
+
+def prompt_key(frame: Frame) -> PromptKey:
+    return PromptKey(text(frame, "session_id"), text(frame, "execution_id"), generation(frame))
+
+
+def prompt_text(frame: Frame) -> str:
+    """The prompt is a text; a list of ACP text blocks is taken as well and joined."""
+    prompt = frame.get("prompt")
+    if isinstance(prompt, list):
+        prompt = "\n\n".join(str(block.get("text", "")) for block in prompt if isinstance(block, dict))
+    if not isinstance(prompt, str):
+        raise MalformedFrame("`prompt` must be a text")
+    return prompt
+
+
+def dispatch(frame: Frame) -> Dispatch:
+    """Reads a `dispatch` frame, or raises MalformedFrame."""
+    key, mcp, replaces = prompt_key(frame), frame.get("mcp"), frame.get("replaces")
+    if not isinstance(mcp, dict):
+        raise MalformedFrame("`mcp` must be an object with `url` and `token`")
+    if replaces is not None and not isinstance(replaces, dict):
+        raise MalformedFrame("`replaces` must be an object")
+    return Dispatch(
+        dispatch_id=text(frame, "dispatch_id"),
+        key=key,
+        task_id=text(frame, "task_id"),
+        turn_id=text(frame, "turn_id"),
+        agent=text(frame, "agent"),
+        prompt=prompt_text(frame),
+        mcp=Endpoint(text(mcp, "url"), text(mcp, "token")),
+        replaces=prompt_key({**replaces, "session_id": key.session_id}) if replaces else None,
+    )
