@@ -11,16 +11,19 @@ CODE := kandev clarifications turns tasks tests manage.py
 
 .PHONY: run test check format requirements chromium
 
+# Without a SECRET_KEY this is somebody trying it out on their own machine.
+run: export DEBUG := $(if $(DEBUG),$(DEBUG),$(if $(SECRET_KEY),,1))
 run: $(VENV)/run.stamp
 	$(BIN)/python manage.py migrate --no-input
 	exec $(BIN)/python manage.py runall
 
 test: check chromium
-	$(BIN)/pytest --database sqlite
-	$(BIN)/pytest --database postgres
+	$(BIN)/python -m pytest --database sqlite
+	$(BIN)/python -m pytest --database postgres
 
-# The value of SECRET_KEY is only there so that settings load; nothing is served or stored with it.
+# These two are only there so that the settings load; nothing is served or stored.
 check: export SECRET_KEY = check-only
+check: export DATABASE_URL = sqlite://:memory:
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -37,8 +40,8 @@ requirements: $(VENV)/dev.stamp
 	$(LOCK) --upgrade --output-file requirements.txt requirements.in
 	$(LOCK) --upgrade --output-file requirements-dev.txt requirements-dev.in
 
-chromium:
-	@bash tests/support/chromium.sh
+chromium: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.support.chromium
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and was not found." >&2; exit 1; }
@@ -50,4 +53,5 @@ $(VENV)/run.stamp: requirements.txt | $(BIN)/python
 
 $(VENV)/dev.stamp: requirements-dev.txt | $(BIN)/python
 	$(PIP) install --require-hashes -r requirements-dev.txt
+	@echo "$(CURDIR)" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/kandev.pth"
 	@touch $@ $(VENV)/run.stamp
