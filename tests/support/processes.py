@@ -3,10 +3,10 @@
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import httpx2
 
 from tests.support import services
 from tests.support.databases import Template, product_environment, run_python
@@ -98,11 +98,8 @@ class Server(Process):
         if self.exit_code is not None:
             raise AssertionError(f"The server ended with {self.exit_code}:\n{self.logs()[-4000:]}")
         try:
-            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except urllib.error.HTTPError:
-            return False
-        except urllib.error.URLError:
+            return httpx2.get(f"{self.url}/readyz", timeout=5, trust_env=False).status_code == 200
+        except httpx2.TransportError:
             return False
 
 
@@ -114,6 +111,7 @@ class Product:
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
+    clients: list[httpx2.Client] = field(default_factory=list)
     database_url: str = ""
 
     def __post_init__(self) -> None:
@@ -134,6 +132,13 @@ class Product:
             server.ready()
         return server
 
+    def client(self, name: str, server: Server | None = None) -> httpx2.Client:
+        """REST as that person or runner, on the first server if none is named: `client("owner").get("/boot")`."""
+        at = server or next(process for process in self.processes if isinstance(process, Server))
+        headers = {"Authorization": f"Bearer {self.tokens[name]}"}
+        self.clients.append(httpx2.Client(base_url=f"{at.url}/api/v1", headers=headers, timeout=60, trust_env=False))
+        return self.clients[-1]
+
     def spawn(self, *arguments: str, **environment: str) -> Process:
         """A long-running `manage.py` command, such as a runner."""
         argv = [sys.executable, "manage.py", *arguments]
@@ -149,6 +154,8 @@ class Product:
         return "\n".join(f"--- {process.log.name}\n{process.logs()}" for process in self.processes)
 
     def close(self) -> None:
+        for client in self.clients:
+            client.close()
         for process in self.processes:
             process.kill9()
         print(self.logs()[-8000:])  # shown by pytest under a failed test only
