@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.support import chromium, services
@@ -11,6 +12,10 @@ from tests.support.databases import Template
 from tests.support.processes import Product
 
 MakeProduct = Callable[..., Product]
+
+# The same examples in every run, on machines of any speed.
+hypothesis_settings.register_profile("suite", deadline=None, derandomize=True)
+hypothesis_settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")
