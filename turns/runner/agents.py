@@ -1,4 +1,4 @@
-"""One ACP agent as a child process: start, open its session, prompt, cancel, end. The official SDK speaks the protocol."""
+"""One ACP agent as a child process: start, open its session, prompt, cancel, end. The official SDK does the talking."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,14 @@ from turns.runner.permissions import Policy
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_S = 60
 LINE_LIMIT = 50 * 1024 * 1024
-SECRETS = ("KANDEV_RUNNER_TOKEN", "KANDEV_USER_PASSWORD", "DJANGO_SUPERUSER_PASSWORD", "SECRET_KEY", "DATABASE_URL", "REDIS_URL")
+SECRETS = {
+    "KANDEV_RUNNER_TOKEN",
+    "KANDEV_USER_PASSWORD",
+    "DJANGO_SUPERUSER_PASSWORD",
+    "SECRET_KEY",
+    "DATABASE_URL",
+    "REDIS_URL",
+}
 McpServer = HttpMcpServer | McpServerStdio
 
 
@@ -40,18 +47,18 @@ class AgentError(Exception):
 
 
 class _Client:
-    """What the agent may call. Files and terminals are its own business: it runs on this machine already."""
+    """What the agent may call, by keyword. Files and terminals are its own business: it runs on this machine."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.on_update: Callable[[Any], None] | None = None
 
-    async def session_update(self, session_id: str, update: Any, **meta: Any) -> None:
+    async def session_update(self, update: Any, **_: Any) -> None:
         if self.on_update:
             self.on_update(update)
 
-    async def request_permission(self, session_id: str, tool_call: Any, options: Any, **meta: Any) -> RequestPermissionResponse:
-        return await self.policy.decide(session_id, tool_call, options)
+    async def request_permission(self, tool_call: Any, options: Any, **_: Any) -> RequestPermissionResponse:
+        return await self.policy.decide(tool_call, options)
 
 
 class Agent:
@@ -62,12 +69,14 @@ class Agent:
             raise AgentError("the agent has no pipes")
         self._process = process
         self._client = _Client(policy)
-        self._connection: ClientSideConnection = acp.connect_to_agent(cast(acp.Client, self._client), process.stdin, process.stdout)
+        client = cast(acp.Client, self._client)
+        self._connection: ClientSideConnection = acp.connect_to_agent(client, process.stdin, process.stdout)
         self._said: deque[str] = deque(maxlen=20)
         self._stderr = asyncio.create_task(self._keep_stderr())
         self._hello: InitializeResponse | None = None
         self._session = ""
         self._endpoint: Endpoint | None = None
+        self._secrets: set[str] = set()
 
     @classmethod
     async def start(cls, command: list[str], cwd: Path, policy: Policy) -> "Agent":
@@ -92,11 +101,11 @@ class Agent:
         return self._process.returncode is None
 
     async def _initialize(self) -> None:
-        capabilities = ClientCapabilities(fs=FileSystemCapabilities(read_text_file=False, write_text_file=False), terminal=False)
+        files = FileSystemCapabilities(read_text_file=False, write_text_file=False)
         name, version = VERSION.split("/")
         call = self._connection.initialize(
             protocol_version=acp.PROTOCOL_VERSION,
-            client_capabilities=capabilities,
+            client_capabilities=ClientCapabilities(fs=files, terminal=False),
             client_info=Implementation(name=name, version=version),
         )
         self._hello = await self._ask("start", call)
@@ -136,6 +145,7 @@ class Agent:
         """
         if self._session and endpoint == self._endpoint:
             return self._session
+        self._secrets.add(endpoint.token)
         known = self._session or remembered
         if not (known and await self._reopen(known, endpoint, cwd)):
             call = self._connection.new_session(cwd=str(cwd), mcp_servers=[self._mcp_server(endpoint)])
@@ -152,8 +162,9 @@ class Agent:
             method = self._connection.load_session
         else:
             return False
+        call = method(cwd=str(cwd), session_id=session, mcp_servers=[self._mcp_server(endpoint)])
         try:
-            await self._ask("open its session again", method(cwd=str(cwd), session_id=session, mcp_servers=[self._mcp_server(endpoint)]))
+            await self._ask("open its session again", call)
         except AgentError:
             if not self.alive:
                 raise
@@ -200,8 +211,9 @@ class Agent:
             self._signal(sign)
         await self._process.wait()
         self._signal(signal.SIGKILL)
-        await self._connection.close()
         self._stderr.cancel()
+        with contextlib.suppress(ConnectionError):  # of what was still being written when the process went
+            await self._connection.close()
 
     def _signal(self, sign: signal.Signals) -> None:
         # The agent leads its own process group, so this also reaches what it started; the group may be empty by now.
@@ -217,4 +229,6 @@ class Agent:
                     self._said.append(self._redact(text)[:500])
 
     def _redact(self, text: str) -> str:
-        return text.replace(self._endpoint.token, "…") if self._endpoint else text
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
+        return text

@@ -1,29 +1,30 @@
 """The shapes of the frames on `/ws/runner/` (docs/runner-protocol.md) as the runner reads and writes them."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Frame = dict[str, Any]
 Outcome = Literal["accepted", "completed", "rejected", "revoked"]
 Kind = Literal["message", "thinking", "tool", "status"]
 Generation = int | str
+DEEPEST = 32
 
 
-class MalformedFrame(ValueError):
+class FrameError(ValueError):
     """A frame from the server lacks a field or has one of the wrong type; the message names the field."""
 
 
 @dataclass(frozen=True)
 class PromptKey:
-    """Names one prompt of one execution. Every frame about a prompt carries these three, so late ones can be told apart."""
+    """Names one prompt of one execution. Each frame about a prompt carries these three, so that late ones are known."""
 
     session_id: str
     execution_id: str
     prompt_generation: Generation | None
 
     def frame(self, type_: str, **fields: Any) -> Frame:
-        ids = {"session_id": self.session_id, "execution_id": self.execution_id, "prompt_generation": self.prompt_generation}
-        return {"type": type_, **ids, **fields}
+        return {"type": type_, **asdict(self), **{name: clean(value) for name, value in fields.items()}}
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,33 @@ class Dispatch:
     replaces: PromptKey | None = None
 
 
+def clean(value: Any, depth: int = 0) -> Any:
+    """What an agent said, as every reader and database takes it: no NUL, half surrogates, NaN or endless nesting."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if not isinstance(value, dict | list):
+        return value
+    if depth >= DEEPEST:
+        return "…"
+    if isinstance(value, dict):
+        return {clean(str(name)): clean(item, depth + 1) for name, item in value.items()}
+    return [clean(item, depth + 1) for item in value]
+
+
 def text(frame: Frame, name: str) -> str:
-    """Returns the text field `name`, or raises MalformedFrame."""
+    """Returns the text field `name`, or raises FrameError."""
     value = frame.get(name)
     if not isinstance(value, str) or not value:
-        raise MalformedFrame(f"`{name}` must be a text")
+        raise FrameError(f"`{name}` must be a text")
     return value
 
 
 def generation(frame: Frame) -> Generation | None:
     value = frame.get("prompt_generation")
     if isinstance(value, bool) or not isinstance(value, int | str | None):
-        raise MalformedFrame("`prompt_generation` must be a number, a text or null")
+        raise FrameError("`prompt_generation` must be a number, a text or null")
     return value
 
 
@@ -74,17 +90,17 @@ def prompt_text(frame: Frame) -> str:
     if isinstance(prompt, list):
         prompt = "\n\n".join(str(block.get("text", "")) for block in prompt if isinstance(block, dict))
     if not isinstance(prompt, str):
-        raise MalformedFrame("`prompt` must be a text")
+        raise FrameError("`prompt` must be a text")
     return prompt
 
 
 def dispatch(frame: Frame) -> Dispatch:
-    """Reads a `dispatch` frame, or raises MalformedFrame."""
+    """Reads a `dispatch` frame, or raises FrameError."""
     key, mcp, replaces = prompt_key(frame), frame.get("mcp"), frame.get("replaces")
     if not isinstance(mcp, dict):
-        raise MalformedFrame("`mcp` must be an object with `url` and `token`")
+        raise FrameError("`mcp` must be an object with `url` and `token`")
     if replaces is not None and not isinstance(replaces, dict):
-        raise MalformedFrame("`replaces` must be an object")
+        raise FrameError("`replaces` must be an object")
     return Dispatch(
         dispatch_id=text(frame, "dispatch_id"),
         key=key,

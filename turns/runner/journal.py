@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS agent_sessions (
 """
 
 
-class JournalInUse(RuntimeError):
+class JournalInUseError(RuntimeError):
     """Another runner has this journal open; two of them could run one dispatch twice."""
 
 
@@ -47,9 +47,9 @@ def prompt_name(key: PromptKey) -> str:
 
 
 class Journal:
-    """One SQLite file. `runner_id` is made with the file: a new journal is a new runner and settles nothing of the old one.
+    """One SQLite file. `runner_id` is made with it: a new journal is a new runner and settles nothing of the old one.
 
-    Raises JournalInUse when another process holds the file, OSError or sqlite3.Error when it cannot be used at all.
+    Raises JournalInUseError when another process holds the file, OSError or sqlite3.Error when it cannot be used.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
@@ -61,7 +61,7 @@ class Journal:
         except sqlite3.OperationalError as error:
             self._db.close()
             if "locked" in str(error):
-                raise JournalInUse(f"the journal {path} is in use by another runner") from None
+                raise JournalInUseError(f"the journal {path} is in use by another runner") from None
             raise
         path.chmod(0o600)
         self.prune()
@@ -82,7 +82,8 @@ class Journal:
         self._db.close()
 
     def entry(self, dispatch_id: str) -> Entry | None:
-        row = self._db.execute("SELECT outcome, code, reason FROM dispatches WHERE dispatch_id = ?", (dispatch_id,)).fetchone()
+        query = "SELECT outcome, code, reason FROM dispatches WHERE dispatch_id = ?"
+        row = self._db.execute(query, (dispatch_id,)).fetchone()
         return Entry(*row) if row else None
 
     def accept(self, dispatch_id: str, key: PromptKey) -> bool:
@@ -98,13 +99,15 @@ class Journal:
         Returns `revoked`, or `accepted` when it ran or runs.
         """
         self._add(dispatch_id, "revoked")
-        self._db.execute("UPDATE dispatches SET outcome = 'revoked' WHERE dispatch_id = ? AND outcome = 'rejected'", (dispatch_id,))
+        self._db.execute(
+            "UPDATE dispatches SET outcome = 'revoked' WHERE dispatch_id = ? AND outcome = 'rejected'", (dispatch_id,)
+        )
         entry = self.entry(dispatch_id)
         return "revoked" if entry and entry.outcome == "revoked" else "accepted"
 
     def _add(self, dispatch_id: str, outcome: Outcome, code: str = "", reason: str = "", prompt: str = "") -> bool:
         added = self._db.execute(
-            "INSERT OR IGNORE INTO dispatches (dispatch_id, outcome, code, reason, prompt, at) VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO dispatches VALUES (?, ?, ?, ?, ?, '', ?)",
             (dispatch_id, outcome, code, reason, prompt, self._clock()),
         )
         return added.rowcount == 1
@@ -119,21 +122,25 @@ class Journal:
 
     def endings(self) -> list[tuple[str, Frame]]:
         """The endings that the server may not have seen, oldest first."""
-        rows = self._db.execute("SELECT dispatch_id, ending FROM dispatches WHERE ending != '' ORDER BY at, rowid").fetchall()
+        query = "SELECT dispatch_id, ending FROM dispatches WHERE ending != '' ORDER BY at, rowid"
+        rows = self._db.execute(query).fetchall()
         return [(dispatch_id, json.loads(ending)) for dispatch_id, ending in rows]
 
     def settle(self, dispatch_ids: list[str]) -> None:
         """The server has surely handled these endings; they are not sent again."""
-        self._db.executemany("UPDATE dispatches SET ending = '' WHERE dispatch_id = ?", [(name,) for name in dispatch_ids])
+        names = [(dispatch_id,) for dispatch_id in dispatch_ids]
+        self._db.executemany("UPDATE dispatches SET ending = '' WHERE dispatch_id = ?", names)
 
     def interrupted(self) -> list[tuple[str, PromptKey]]:
         """Dispatches that were taken and have no ending. Right after the start these died with an earlier process."""
-        rows = self._db.execute("SELECT dispatch_id, prompt FROM dispatches WHERE outcome = 'accepted' ORDER BY at").fetchall()
+        query = "SELECT dispatch_id, prompt FROM dispatches WHERE outcome = 'accepted' ORDER BY at"
+        rows = self._db.execute(query).fetchall()
         return [(dispatch_id, PromptKey(*json.loads(prompt))) for dispatch_id, prompt in rows]
 
     def hello(self) -> list[dict[str, str]]:
         """The newest entries for the `hello` frame. What is left out proves nothing: the server asks for it (R13)."""
-        rows = self._db.execute("SELECT dispatch_id, outcome FROM dispatches ORDER BY at DESC LIMIT ?", (HELLO_LIMIT,)).fetchall()
+        query = "SELECT dispatch_id, outcome FROM dispatches ORDER BY at DESC LIMIT ?"
+        rows = self._db.execute(query, (HELLO_LIMIT,)).fetchall()
         return [{"dispatch_id": dispatch_id, "outcome": outcome} for dispatch_id, outcome in rows]
 
     def prune(self) -> None:
@@ -144,17 +151,17 @@ class Journal:
         self._db.execute("DELETE FROM agent_sessions WHERE at < ?", (before,))
 
     def note_received(self, key: PromptKey, received: bool) -> None:
-        """Whether that prompt holds the result of its last question; asked by a dispatch that would replace it (R24)."""
-        self._db.execute("INSERT OR REPLACE INTO received VALUES (?, ?, ?)", (prompt_name(key), received, self._clock()))
+        """Whether that prompt holds the result of its last question; a dispatch that would replace it asks (R24)."""
+        row = (prompt_name(key), received, self._clock())
+        self._db.execute("INSERT OR REPLACE INTO received VALUES (?, ?, ?)", row)
 
     def has_received(self, key: PromptKey) -> bool:
         row = self._db.execute("SELECT received FROM received WHERE prompt = ?", (prompt_name(key),)).fetchone()
         return bool(row and row[0])
 
     def remember_agent_session(self, session_id: str, agent: str, agent_session_id: str) -> None:
-        self._db.execute(
-            "INSERT OR REPLACE INTO agent_sessions VALUES (?, ?, ?, ?)", (session_id, agent, agent_session_id, self._clock())
-        )
+        row = (session_id, agent, agent_session_id, self._clock())
+        self._db.execute("INSERT OR REPLACE INTO agent_sessions VALUES (?, ?, ?, ?)", row)
 
     def agent_session(self, session_id: str, agent: str) -> str | None:
         """The id that the agent itself gave to this task session, so that it can load it again."""

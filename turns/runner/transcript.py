@@ -18,6 +18,7 @@ from turns.runner.frames import Kind
 ASK_TOOL = "ask_user_question_kandev"
 QUIET_S = 0.2
 LONGEST = 16_000
+TOOL_FIELDS = {"tool_call_id", "title", "kind", "status", "content", "locations", "raw_input", "raw_output"}
 
 Emit = Callable[[Kind, str, dict[str, Any]], None]
 
@@ -48,7 +49,7 @@ class Asks:
 
 def is_ask(update: ToolCallStart | ToolCallProgress) -> bool:
     """Agents name MCP tools in their own ways (`mcp__kandev__…`, `kandev_…`, `… (kandev MCP Server)`): in the title,
-    in `_meta`, or as a name beside the arguments. The arguments themselves are not looked at: a question may contain the name.
+    in `_meta`, or as a name beside the arguments. The arguments are not looked at: a question may contain the name.
     """
     raw = update.raw_input if isinstance(update.raw_input, dict) else {}
     names = [raw[key] for key in ("tool", "tool_name", "toolName", "name") if isinstance(raw.get(key), str)]
@@ -115,7 +116,5 @@ def block_text(block: Any) -> str:
 
 
 def tool_data(update: ToolCallStart | ToolCallProgress) -> dict[str, Any]:
-    data = update.model_dump(
-        mode="json", include={"tool_call_id", "title", "kind", "status", "content", "locations", "raw_input", "raw_output"}
-    )
+    data = update.model_dump(mode="json", include=TOOL_FIELDS)
     return {name: value for name, value in data.items() if value is not None}
