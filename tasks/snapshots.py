@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from tasks import access, revisions
+from tasks import access, revisions, summaries
 from tasks.errors import KandevError, ServerFault
 from tasks.hub import Key
 from tasks.models import Session, Task
@@ -51,8 +51,9 @@ def session(row: Session) -> dict[str, Any]:
 
 
 def _tasks(key: Key) -> list[dict[str, Any]]:
-    rows: QuerySet[Task] = Task.objects.filter(**{_path(key, ""): key.pk})
-    return [{"task_id": str(row.pk), "summary": {**row.summary, "revision": row.summary_revision}} for row in rows]
+    """A summary is null when it is stale and cannot be mended just now (promise I4)."""
+    rows: QuerySet[Task] = Task.objects.with_pending().filter(**{_path(key, ""): key.pk})
+    return [{"task_id": str(pk), "summary": summary} for pk, summary in summaries.repair(rows).items()]
 
 
 def _path(key: Key, prefix: str) -> str:
