@@ -54,6 +54,10 @@ class ScriptedAgent:
         await self.say("four", "m2")
         await self.say("five", "m3")
 
+    async def do_long(self, text: str) -> None:
+        await self.say("x" * 40_000)
+        await self.update(helpers.start_tool_call("c1", "Read", raw_input={"path": "a"}, raw_output="y" * 2_000_000))
+
     async def do_quiet(self, text: str) -> None:
         """Says something and then works on in silence, until it is cancelled."""
         await self.say("I think.")

@@ -87,6 +87,19 @@ async def test_a_new_token_opens_a_new_session_in_an_agent_that_cannot_load(tmp_
         assert len({words[-1] for words in said}) == 1, "one process, kept warm"
 
 
+async def test_what_is_too_long_for_one_frame_is_cut(tmp_path: Path) -> None:
+    async with FakeServer().open() as server, runner(server, tmp_path) as _:
+        await server.expect("hello")
+        await server.dispatch("long", agent="scripted")
+        await server.expect("ready")
+        frames = [frame for frame in server.frames if frame["type"] == "frame"]
+        assert "".join(frame["content"] for frame in frames if frame["kind"] == "message") == "x" * 40_000
+        assert max(len(json.dumps(frame)) for frame in frames) < 100_000
+        [tool] = [frame["data"] for frame in frames if frame["kind"] == "tool"]
+        assert tool["raw_input"] == {"path": "a"}
+        assert "left out" in tool["raw_output"]
+
+
 async def test_agents_do_not_inherit_the_runner_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KANDEV_RUNNER_TOKEN", "kdv_run_secret")
     monkeypatch.setenv("SECRET_KEY", "secret")

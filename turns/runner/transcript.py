@@ -1,6 +1,7 @@
 """Turns one prompt's `session/update` stream into frames, in order, with the chunks of a message joined."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from turns.runner.frames import Kind
 ASK_TOOL = "ask_user_question_kandev"
 QUIET_S = 0.2
 LONGEST = 16_000
+LONGEST_DATA = 100_000
 TOOL_FIELDS = {"tool_call_id", "title", "kind", "status", "content", "locations", "raw_input", "raw_output"}
 
 Emit = Callable[[Kind, str, dict[str, Any]], None]
@@ -105,7 +107,8 @@ class Transcript:
             self._timer = None
         text, self._parts, self._length, self._message_id = "".join(self._parts), [], 0, None
         if text.strip():
-            self._emit(self._kind, text, {})
+            for start in range(0, len(text), LONGEST):
+                self._emit(self._kind, text[start : start + LONGEST], {})
 
 
 def block_text(block: Any) -> str:
@@ -116,5 +119,11 @@ def block_text(block: Any) -> str:
 
 
 def tool_data(update: ToolCallStart | ToolCallProgress) -> dict[str, Any]:
-    data = update.model_dump(mode="json", include=TOOL_FIELDS)
-    return {name: value for name, value in data.items() if value is not None}
+    """What is shown of a tool call. A field that is too long for a transcript is left out and says so."""
+    data = update.model_dump(mode="json", include=TOOL_FIELDS, exclude_none=True)
+    return {name: short(value) for name, value in data.items()}
+
+
+def short(value: Any) -> Any:
+    size = len(json.dumps(value))
+    return value if size <= LONGEST_DATA else f"(left out: {size:,} characters)"
