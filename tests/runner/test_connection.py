@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from http import HTTPStatus
@@ -197,3 +198,18 @@ async def test_a_killed_runner_comes_back_with_its_journal(tmp_path: Path) -> No
         second.terminate()
         await asyncio.to_thread(second.communicate, timeout=20)
         assert "I think" not in json.dumps(server.frames)
+
+
+async def test_a_runner_whose_journal_fails_takes_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> bool:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Journal, "accept", full)
+    async with FakeServer().open() as server:
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            async with runner(server, tmp_path) as _:
+                await server.expect("hello")
+                await server.dispatch("just echo")
+                assert server.connection is not None
+                await server.connection.wait_closed()
+    assert server.frames == []

@@ -58,6 +58,9 @@ def run(options: argparse.Namespace) -> None:
     logging.getLogger("websockets").setLevel(logging.WARNING)
     try:
         asyncio.run(serve(options.url, token, setup, journal))
+    except sqlite3.Error as error:
+        # Without its journal a runner cannot keep its promises, so it ends; the next one tells the server the rest.
+        raise UsageError(f"--journal {options.journal} cannot be written any more: {error}") from None
     finally:
         journal.close()
 

@@ -22,13 +22,14 @@ MAX_FRAME = 16 * 1024 * 1024
 OPEN_S = 10.0
 PING_S = 15.0
 FIRST_DELAY_S, LONGEST_DELAY_S, REFUSED_DELAY_S = 0.25, 15.0, 30.0
-REFUSED_CODES = (1008, 4401, 4403)
+REFUSED_CODES = {1008, 4401, 4403}
+REPLACED = 4409
 SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 PATH = "/ws/runner/"
 
 
 class RefusedError(Exception):
-    """The server does not take this runner's token."""
+    """The server does not want this runner now; the message says why."""
 
 
 def socket_url(url: str) -> str:
@@ -56,24 +57,27 @@ class Connection:
         self._welcomed = False
 
     async def run(self) -> None:
-        """Connects again and again until it is cancelled."""
+        """Connects again and again until it is cancelled. Each new problem is said once, not at every try."""
         delay, said = FIRST_DELAY_S, ""
         while True:
-            try:
-                await self._serve()
-                problem = "the connection was closed"
-            except RefusedError as error:
-                problem = str(error)
-                delay = REFUSED_DELAY_S
-            except (OSError, WebSocketException, TimeoutError) as error:
-                problem = f"no connection to {self._url}: {self._plain(error)}"
+            problem, at_least = await self._attempt()
             if self._welcomed:
-                delay, self._welcomed, said = FIRST_DELAY_S, False, ""
+                delay, said, self._welcomed = FIRST_DELAY_S, "", False
             if problem != said:
                 log.warning("%s; trying again", problem)
                 said = problem
-            await asyncio.sleep(delay * random.uniform(0.8, 1.2))
-            delay = min(delay * 2, max(LONGEST_DELAY_S, delay))
+            await asyncio.sleep(max(delay, at_least) * random.uniform(0.8, 1.2))
+            delay = min(delay * 2, LONGEST_DELAY_S)
+
+    async def _attempt(self) -> tuple[str, float]:
+        """One connection. Returns why it ended and how long to stay away at least."""
+        try:
+            await self._serve()
+        except RefusedError as error:
+            return str(error), REFUSED_DELAY_S
+        except (OSError, WebSocketException, TimeoutError) as error:
+            return f"no connection to {self._url}: {self._plain(error)}", 0
+        return "the connection was closed", 0
 
     def _plain(self, error: Exception) -> str:
         return (str(error) or type(error).__name__).replace(self._token, "…")
@@ -99,8 +103,11 @@ class Connection:
                 ) from None
             raise
         except ConnectionClosed as error:
-            if error.rcvd and error.rcvd.code in REFUSED_CODES and not self._welcomed:
-                raise RefusedError(f"the server refused this runner's token (close code {error.rcvd.code})") from None
+            code = error.rcvd.code if error.rcvd else None
+            if code in REFUSED_CODES:
+                raise RefusedError(f"the server refused this runner's token (close code {code})") from None
+            if code == REPLACED:
+                raise RefusedError("another connection with this runner's id has replaced this one") from None
             if not self._welcomed:
                 raise
 

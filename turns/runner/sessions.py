@@ -71,15 +71,17 @@ class TaskSession:
         task.add_done_callback(self._tasks.discard)
 
     async def _run(self, prompt: Prompt, before: Prompt | None) -> None:
-        if before:
-            before.stop("cancel")
-            await before.ended.wait()
-        transcript = self._transcript(prompt.dispatch)
-        ending = await self._outcome(prompt, transcript)
-        transcript.flush()
-        if self._journal.finish(prompt.dispatch.dispatch_id, ending):
-            self._outbox.end(prompt.dispatch.dispatch_id, ending)
-        prompt.ended.set()
+        try:
+            if before:
+                before.stop("cancel")
+                await before.ended.wait()
+            transcript = self._transcript(prompt.dispatch)
+            ending = await self._outcome(prompt, transcript)
+            transcript.flush()
+            if self._journal.finish(prompt.dispatch.dispatch_id, ending):
+                self._outbox.end(prompt.dispatch.dispatch_id, ending)
+        finally:
+            prompt.ended.set()
 
     def _transcript(self, dispatch: Dispatch) -> Transcript:
         def emit(kind: Kind, content: str, data: dict[str, Any]) -> None:
