@@ -1,9 +1,11 @@
 """One error root: every refusal has a sentence, a code and a status; views build no error bodies (contract 3)."""
 
+import contextlib
 import logging
+from collections.abc import Iterator
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import OperationalError
 from django.http import Http404
 from rest_framework import exceptions
@@ -20,7 +22,9 @@ class KandevError(Exception):
     message = "the request is not valid"
     retryable: bool | None = None
 
-    def __init__(self, message: str | None = None, *, code: str | None = None, fields: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, code: str | None = None, fields: dict[str, Any] | None = None
+    ) -> None:
         self.message = message or type(self).message
         self.code = code or type(self).code
         self.fields = fields
@@ -78,6 +82,28 @@ class ServerFault(KandevError):
     status, code, message, retryable = 500, "internal_error", "something failed on the server", False
 
 
+class ProjectionFailed(ServerFault):
+    """Pending actions could not be read: an error, never an empty or guessed owner (promise I6)."""
+
+    code, message, retryable = "projection_failed", "the pending actions could not be read", True
+
+    @classmethod
+    @contextlib.contextmanager
+    def guard(cls) -> Iterator[None]:
+        """Around a read of projections. The kinds are other layers' code, so whatever fails in it counts."""
+        try:
+            yield
+        except KandevError:
+            raise
+        except Exception as error:
+            logger.exception("pending actions could not be read")
+            raise cls from error
+
+
+class SessionEnded(Conflict):
+    code, message = "session_unavailable", "the session has ended"
+
+
 def invalid(field: str, sentence: str) -> Invalid:
     return Invalid(f"{field}: {sentence}", fields={field: [sentence]})
 
@@ -93,13 +119,12 @@ def translate(error: Exception) -> KandevError:
     match error:
         case KandevError():
             return error
-        case exceptions.ValidationError():
-            fields = error.detail if isinstance(error.detail, dict) else {"non_field_errors": error.detail}
-            return Invalid("the request is not valid: " + ", ".join(map(str, fields)), fields=dict(fields))
-        case exceptions.ParseError():
-            return Invalid(str(error.detail))
+        case exceptions.ValidationError() | exceptions.ParseError():
+            return _invalid(error.detail)
         case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
             return Unauthorized()
+        case SuspiciousOperation():
+            return TooLarge() if isinstance(error, RequestDataTooBig) else Invalid("the request is malformed")
         case Http404() | exceptions.NotFound():
             return NotFound()
         case PermissionDenied() | exceptions.PermissionDenied():
@@ -110,6 +135,13 @@ def translate(error: Exception) -> KandevError:
             return _other(error)
     logger.error("request failed", exc_info=error)
     return ServerFault()
+
+
+def _invalid(detail: Any) -> Invalid:
+    if isinstance(detail, str):
+        return Invalid(str(detail))
+    fields = detail if isinstance(detail, dict) else {"non_field_errors": detail}
+    return Invalid("the request is not valid: " + ", ".join(map(str, fields)), fields=dict(fields))
 
 
 def _other(error: exceptions.APIException) -> KandevError:

@@ -1,5 +1,5 @@
-"""Notifications to pages (contract 7). `emit` writes the outbox row in the transaction of the change; a publisher sends it
-after the commit, in row order, at least once. What is not committed is never told (promise B05 of the fault list)."""
+"""Notifications to pages (contract 7). `emit` writes the outbox row in the transaction of the change; a publisher
+sends it after the commit, in row order, at least once. What is not committed is never told (B05 of the fault list)."""
 
 import datetime as dt
 from typing import Any
@@ -46,5 +46,3 @@ def emit(*rows: Event) -> None:
 
 def poke() -> None:
     hints.wake(OUTBOX)
-
-

@@ -1,6 +1,7 @@
-"""Failpoints (contract 8): `KANDEV_FAILPOINTS=name[:n]` ends the process at the n-th pass, `error:name[:n]` raises once.
+"""Failpoints (contract 8): `KANDEV_FAILPOINTS=name[:n]` ends the process at the n-th pass; `error:name[:n]` raises.
 
-Several are separated by commas. They are read once, and only with DEBUG on; without them `reach` is a dictionary look-up.
+Several are separated by commas. They are read once, and only with DEBUG on; without them `reach` is a look-up in a
+dictionary.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Wake-ups. A hint says "look again"; the database decides, and a slow poll makes a lost hint harmless.
 
-Topics are short strings: `bundle:<pending id>`, `dispatch:<id>`, `session:<id>`, `runner:<id>`, `outbox`. `send` wakes this
-process' listeners and hands the topic to the transmitter (Channels), which wakes the other processes'. Threads wait with
-`Waiting`, coroutines register a callback.
+Topics are short strings: `bundle:<pending id>`, `dispatch:<id>`, `session:<id>`, `runner:<id>`, `outbox`. `send` wakes
+this process' listeners and hands the topic to the transmitter (Channels), which wakes the other processes'. Threads
+wait with `Waiting`, coroutines register a callback.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _transmit: Callable[[str], None] | None = None
 
 def set_transmitter(transmit: Callable[[str], None] | None) -> None:
     """Connects the other processes; `transmit(topic)` must not block and must not raise."""
-    global _transmit
+    global _transmit  # noqa: PLW0603 - one transmitter a process
     _transmit = transmit
 
 
@@ -76,7 +76,7 @@ class Waiting:
             unlisten(topic, self.event.set)
 
     def wait(self, timeout_s: float) -> None:
-        """Returns at a hint, after the slow poll's interval, or after `timeout_s`; holds no database connection meanwhile."""
+        """Returns at a hint, after the slow poll's interval, or after `timeout_s`; holds no connection meanwhile."""
         release_connection()
         self.event.wait(max(0.0, min(timeout_s, POLL_S)))
         self.event.clear()

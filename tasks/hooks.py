@@ -4,8 +4,11 @@ Each hook says whether it runs inside the transaction of the change (and then ma
 or after its commit. Receivers run in the order in which they were connected.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 
@@ -24,3 +27,11 @@ class Hook(Generic[P]):
 
     def run(self, *args: P.args, **kwargs: P.kwargs) -> list[Any]:
         return [receiver(*args, **kwargs) for receiver in self._receivers]
+
+    def run_each(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        """For hooks after a commit: what happened stands, so a failing receiver is logged and the others still run."""
+        for receiver in self._receivers:
+            try:
+                receiver(*args, **kwargs)
+            except Exception:
+                logger.exception("a receiver of %s failed", self.name)

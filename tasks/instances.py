@@ -40,12 +40,16 @@ def process_start(pid: int) -> str:
 
 def register() -> Instance:
     """Adds this process as a new generation and raises the epoch that all later revisions carry."""
-    global _generation
+    global _generation  # noqa: PLW0603 - one generation a process
     with transaction.atomic():
         Epoch.objects.get_or_create(id=1)
         Epoch.objects.filter(id=1).update(value=F("value") + 1)
         made = Instance.objects.create(
-            host=host_name(), pid=os.getpid(), process_start=process_start(os.getpid()), started_at=Now(), renewed_at=Now()
+            host=host_name(),
+            pid=os.getpid(),
+            process_start=process_start(os.getpid()),
+            started_at=Now(),
+            renewed_at=Now(),
         )
     _generation = made.pk
     return made
@@ -62,7 +66,9 @@ def mark_ready() -> None:
 
 def end(pk: int | None = None) -> bool:
     """Declares an instance dead; the count decides who takes its work over."""
-    return bool(Instance.objects.filter(pk=_generation if pk is None else pk, ended_at__isnull=True).update(ended_at=Now()))
+    return bool(
+        Instance.objects.filter(pk=_generation if pk is None else pk, ended_at__isnull=True).update(ended_at=Now())
+    )
 
 
 def lease() -> dt.timedelta:
@@ -92,7 +98,11 @@ def _gone(row: Instance) -> bool:
 def database_now() -> dt.datetime:
     """The database's clock, which all processes share."""
     with connection.cursor() as cursor:
-        sql = "SELECT clock_timestamp()" if connection.vendor == "postgresql" else "SELECT strftime('%Y-%m-%d %H:%M:%f','now')"
+        sql = (
+            "SELECT clock_timestamp()"
+            if connection.vendor == "postgresql"
+            else "SELECT strftime('%Y-%m-%d %H:%M:%f','now')"
+        )
         cursor.execute(sql)
         value = cursor.fetchone()[0]
     return value if isinstance(value, dt.datetime) else dt.datetime.fromisoformat(value).replace(tzinfo=dt.UTC)

@@ -71,6 +71,11 @@ class Task(models.Model):
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
+    # Annotations of TaskQuerySet.with_pending.
+    pending_kind: str
+    primary_pending_kind: str
+    primary_session_id: uuid.UUID | None
+
     objects = TaskQuerySet.as_manager()
 
     class Meta:
@@ -106,6 +111,10 @@ class Session(models.Model):
     revision_sequence = models.BigIntegerField(default=0)
     created_at = models.DateTimeField()
     last_activity_at = models.DateTimeField()
+
+    # Annotations of SessionQuerySet.projected.
+    pending_kind: str
+    input_capable: bool
 
     objects = SessionQuerySet.as_manager()
 
@@ -146,7 +155,9 @@ class Token(models.Model):
     digest = models.CharField(max_length=64, unique=True)
     name = models.CharField(max_length=200, blank=True, default="")
     scope = models.CharField(max_length=10, choices=TokenScope.choices, default=TokenScope.ALL)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.CASCADE, related_name="tokens")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.CASCADE, related_name="tokens"
+    )
     session = models.ForeignKey(Session, null=True, blank=True, on_delete=models.CASCADE, related_name="tokens")
     # The turn that a session token was minted for (R26); empty means whichever turn is current.
     turn_id = models.UUIDField(null=True, blank=True)

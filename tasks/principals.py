@@ -12,14 +12,16 @@ if TYPE_CHECKING:
 
 
 class Need(enum.Enum):
-    """What a caller wants to do with what he reaches."""
+    """What a caller wants to do with what he reaches. ASK is the agent's side: it, or a person who may write."""
 
     READ = "read"
     ANSWER = "answer"
     WRITE = "write"
+    ASK = "ask"
 
 
 SCOPES = {"read": {Need.READ}, "answer": {Need.READ, Need.ANSWER}, "all": set(Need)}
+AGENT_NEEDS = frozenset({Need.READ, Need.ASK})
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,14 @@ class Principal:
     """The identified caller; DRF sees it as `request.user`.
 
     `unscoped` sees everything (authentication off, superuser). A session's agent has `session_id` and `token`.
+    `anybody` says that authentication is off, so that nobody is denied whatever token came along (promise H4).
     """
 
     user: Optional["User"] = None
     token: Optional["Token"] = None
     unscoped: bool = False
     address: str = ""
+    anybody: bool = False
 
     is_authenticated = True
 
@@ -46,10 +50,10 @@ class Principal:
 
     @property
     def pk(self) -> str:
-        """A stable key of the caller, for rate limits."""
+        """A stable key of the caller, for rate limits: the person, whichever of his tokens he uses."""
         if self.user is not None:
             return f"user:{self.user.pk}"
         return f"token:{self.token.pk}" if self.token else f"address:{self.address}"
 
     def scope_allows(self, need: Need) -> bool:
-        return self.token is None or need in SCOPES[self.token.scope]
+        return self.anybody or self.token is None or need in SCOPES[self.token.scope]

@@ -1,7 +1,7 @@
 """The registry of pending-action kinds. This layer knows no questions; a higher one registers what marks a session.
 
-A kind gives `exists(session_reference)`: a condition that is true for a session with such an action open. The projection
-of a session is made of these conditions, read now (promise I1). Lower `rank` wins when a session has several.
+A kind gives `exists(session_reference)`: a condition that is true for a session with such an action open. The
+projection of a session is made of these conditions, read now (promise I1). The lowest `rank` of several wins.
 """
 
 import datetime as dt
@@ -35,8 +35,17 @@ def kinds() -> list[PendingKind]:
 
 
 def pending_kind(reference: str = "pk") -> Expression:
-    """The name of a session's pending action, or "": an expression for a queryset whose row has the session at `reference`."""
+    """The name of the pending action of the session at `reference` of a queryset's row, or ""."""
     whens = [When(kind.exists(OuterRef(reference)), then=Value(kind.name)) for kind in kinds()]
+    return Case(*whens, default=Value(""), output_field=CharField())
+
+
+def pending_kind_of_task(reference: str = "pk") -> Expression:
+    """The same for the task at `reference`: of its sessions' actions the one with the lowest rank."""
+    from tasks.models import Session
+
+    sessions = Session.objects.filter(task=OuterRef(reference))
+    whens = [When(Exists(sessions.filter(kind.exists(OuterRef("pk")))), then=Value(kind.name)) for kind in kinds()]
     return Case(*whens, default=Value(""), output_field=CharField())
 
 

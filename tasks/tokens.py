@@ -1,4 +1,4 @@
-"""Tokens: `kdv_pat_` (a person), `kdv_run_` (a runner), `kdv_ses_` (one session's agent). Only a hash is stored (H8)."""
+"""Tokens: `kdv_pat_` (a person), `kdv_run_` (a runner), `kdv_ses_` (a session's agent). Only a hash is stored (H8)."""
 
 import base64
 import datetime as dt
@@ -9,6 +9,7 @@ import uuid
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db.models import Q
 from django.utils import timezone
 
@@ -20,7 +21,7 @@ USED_EVERY = dt.timedelta(seconds=60)
 
 def digest(text: str) -> str:
     """SHA-256 is enough: the text is 256 random bits, nobody can guess it from the hash."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 def mint(kind: TokenKind, **fields: Any) -> str:
@@ -31,7 +32,7 @@ def mint(kind: TokenKind, **fields: Any) -> str:
 
 
 def session_token_text(dispatch_id: uuid.UUID) -> str:
-    """The token of a dispatch's agent, derived from the server's secret: any process can send it, none stores it (R26)."""
+    """The token of a dispatch's agent, made from the server's secret: any process can send it, none keeps it (R26)."""
     key = hashlib.sha256(b"kandev.session-token:" + settings.SECRET_KEY.encode()).digest()
     made = hmac.new(key, dispatch_id.bytes, hashlib.sha256).digest()
     return PREFIXES[TokenKind.SESSION] + base64.urlsafe_b64encode(made).decode().rstrip("=")
@@ -70,3 +71,9 @@ def _used(token: Token, now: dt.datetime) -> None:
 def revoke(text: str) -> bool:
     """Revokes by text; True when it was live."""
     return bool(Token.objects.filter(digest=digest(text), revoked_at__isnull=True).update(revoked_at=timezone.now()))
+
+
+def revoke_own(user: User, pk: int) -> bool:
+    """Revokes a person's own token by its row; True when it was live."""
+    own = Token.objects.filter(pk=pk, user=user, kind=TokenKind.PERSONAL, revoked_at__isnull=True)
+    return bool(own.update(revoked_at=timezone.now()))
