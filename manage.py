@@ -4,9 +4,12 @@
 import os
 import sys
 
+from kandev import localkeys
+
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kandev.settings")
+    localkeys.provide_secret_key("".join(sys.argv[1:2]))
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)

@@ -205,11 +205,15 @@ async def test_a_runner_whose_journal_fails_takes_nothing_more(tmp_path: Path, m
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(Journal, "accept", full)
+
+    async def take_a_dispatch(server: FakeServer) -> None:
+        async with runner(server, tmp_path) as _:
+            await server.expect("hello")
+            await server.dispatch("just echo")
+            assert server.connection is not None
+            await server.connection.wait_closed()
+
     async with FakeServer().open() as server:
         with pytest.raises(sqlite3.OperationalError, match="full"):
-            async with runner(server, tmp_path) as _:
-                await server.expect("hello")
-                await server.dispatch("just echo")
-                assert server.connection is not None
-                await server.connection.wait_closed()
-    assert server.frames == []
+            await take_a_dispatch(server)
+        assert server.frames == []
