@@ -1,0 +1,71 @@
+"""Forms for open questions: those of one session on its task page, and all of them in the inbox."""
+
+from django.http import HttpResponse
+
+from clarifications import bundles
+from clarifications import late as late_answers
+from clarifications.pages import reading
+from tasks import access
+from tasks.models import Session, Workspace
+from tasks.pages.base import PageRequest, may, page, show
+from tasks.principals import Need, Principal
+from turns.models import Message
+from turns.querysets import MessageQuerySet
+
+INBOX_LIMIT = 100
+
+
+@page
+def pending(request: PageRequest, principal: Principal, session_id: str) -> HttpResponse:
+    """The open questions of a session, oldest first."""
+    session = access.session(principal, session_id)
+    found = reading.open_bundles(Message.objects.filter(session=session))
+    context = {
+        "bundles": found,
+        "session": session,
+        "may_answer": may(access.session, principal, session.pk, Need.ANSWER),
+        "inbox": False,
+    }
+    return show(request, principal, "clarifications/pending.html", context)
+
+
+@page
+def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
+    """Every open question that this person may answer, the longest blocked first."""
+    found = reading.open_bundles(answerable(principal))
+    context = {
+        "bundles": found[:INBOX_LIMIT],
+        "total": len(found),
+        "may_answer": True,
+        "inbox": True,
+        "workspaces": Workspace.objects.reachable(principal),
+    }
+    return show(
+        request, principal, "clarifications/pending.html" if request.htmx else "clarifications/inbox.html", context
+    )
+
+
+@page
+def count(request: PageRequest, principal: Principal) -> HttpResponse:
+    number = answerable(principal).active().values("pending_id").distinct().count()
+    return show(request, principal, "clarifications/count.html", {"number": number})
+
+
+@page
+def late(request: PageRequest, principal: Principal, pending_id: str) -> HttpResponse:
+    """The form that sends the answer to an unanswered question of the past as a new message."""
+    known = bundles.reach(principal, pending_id)
+    session, found = known.session, reading.bundle(known.rows, live=False)
+    context = {
+        "bundle": found,
+        "session": session,
+        "may_answer": may(access.session, principal, session.pk, Need.ANSWER),
+        "offered": late_answers.offered(pending_id),
+    }
+    return show(request, principal, "clarifications/late.html", context)
+
+
+def answerable(principal: Principal) -> MessageQuerySet:
+    """Rows of sessions in which this person may answer; visibility is part of the query."""
+    mine = Session.objects.reachable(principal, Need.ANSWER).values("pk")
+    return Message.objects.filter(session__in=mine)

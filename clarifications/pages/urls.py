@@ -1,0 +1,12 @@
+from django.urls import path
+from django.views.decorators.http import require_GET
+
+from clarifications.pages import forms
+
+app_name = "clarifications"
+urlpatterns = [
+    path("questions", require_GET(forms.inbox), name="inbox"),
+    path("questions/count", require_GET(forms.count), name="count"),
+    path("questions/<str:pending_id>/late", require_GET(forms.late), name="late"),
+    path("sessions/<str:session_id>/questions", require_GET(forms.pending), name="question-panel"),
+]

@@ -1,0 +1,38 @@
+// The one entry: every module installs itself, then the page starts.
+
+import { notice } from "./announce.js";
+import * as activate from "./activate.js";
+import * as composer from "./composer.js";
+import * as drafts from "./drafts.js";
+import { onFresh, startAll } from "./fresh.js";
+import * as forms from "./forms.js";
+import * as icons from "./icons.js";
+import * as keys from "./keys.js";
+import * as question from "./question.js";
+import * as reconcile from "./reconcile.js";
+import * as scroll from "./scroll.js";
+import { connect } from "./socket.js";
+import * as times from "./times.js";
+
+const { gettext } = window;
+const title = document.title;
+
+onFresh("time[data-ago]", times.tell);
+onFresh("a[data-session]", icons.meet);
+onFresh("[data-open-questions]", (place) => {
+  const number = Number(place.dataset.openQuestions);
+  document.title = number ? `(${number}) ${title}` : title;
+});
+
+document.body.addEventListener("htmx:responseError", (event) => {
+  if (event.detail.xhr.status !== 401) return;
+  notice(gettext("You are signed out. What you typed is still here."), {
+    key: "signed-out", tone: "bad", href: `/accounts/login/?next=${encodeURIComponent(location.pathname + location.search)}`, label: gettext("Sign in"),
+  });
+});
+
+[reconcile, question, keys, composer, forms, activate, scroll].forEach((module) => module.install());
+startAll(document.body);
+times.keepTelling();
+drafts.sweep();
+connect();

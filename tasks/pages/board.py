@@ -1,0 +1,67 @@
+"""The board: columns by state, a card a task, and who needs a person."""
+
+from dataclasses import dataclass
+
+from django.db.models import Case, Prefetch, Q, QuerySet, Value, When
+from django.http import HttpResponse
+
+from tasks import access, summaries
+from tasks.models import Session, Task, TaskState, Workspace
+from tasks.pages.base import PageRequest, page, show
+from tasks.principals import Need, Principal
+
+COLUMN_LIMIT = 300
+
+
+@dataclass(frozen=True)
+class Column:
+    state: TaskState
+    cards: list[Task]
+    more: int
+
+
+@page
+def board(request: PageRequest, principal: Principal) -> HttpResponse:
+    workspaces = list(Workspace.objects.reachable(principal))
+    chosen = _chosen(request, principal)
+    tasks = cards(principal, chosen)
+    needs_me = request.GET.get("filter") == "needs-me"
+    context = {
+        "columns": columns(needing(principal, tasks) if needs_me else tasks),
+        "needs_me": needs_me,
+        "waiting": needing(principal, tasks).count(),
+        "workspaces": workspaces,
+        "workspace": chosen,
+        "writable": [row for row in Workspace.objects.reachable(principal, Need.WRITE) if chosen in (None, row)],
+    }
+    return show(request, principal, "tasks/columns.html" if request.htmx else "tasks/board.html", context)
+
+
+def _chosen(request: PageRequest, principal: Principal) -> Workspace | None:
+    given = request.GET.get("workspace", "")
+    return access.workspace(principal, given) if given else None
+
+
+def cards(principal: Principal, workspace: Workspace | None) -> QuerySet[Task]:
+    """Tasks with their pending action, those that wait for somebody first, then the last changed."""
+    rows = Task.objects.reachable(principal).filter(archived_at__isnull=True).with_pending()
+    rows = rows.filter(workspace=workspace) if workspace else rows
+    first = Case(When(pending_kind="", then=Value(1)), default=Value(0))
+    return rows.order_by(first, "-updated_at", "-id")
+
+
+def needing(principal: Principal, tasks: QuerySet[Task]) -> QuerySet[Task]:
+    """Those with an action that this person may take."""
+    mine = Task.objects.reachable(principal, Need.ANSWER).values("pk")
+    return tasks.exclude(Q(pending_kind="")).filter(pk__in=mine)
+
+
+def columns(tasks: QuerySet[Task]) -> list[Column]:
+    sessions = Prefetch("sessions", Session.objects.order_by("-is_primary", "created_at", "id"))
+    rows = list(tasks.select_related("workspace").prefetch_related(sessions))
+    summaries.repair(rows)
+    return [_column(state, [task for task in rows if task.state == state]) for state in TaskState]
+
+
+def _column(state: TaskState, rows: list[Task]) -> Column:
+    return Column(state, rows[:COLUMN_LIMIT], max(0, len(rows) - COLUMN_LIMIT))

@@ -1,0 +1,31 @@
+"""Template tags that the pages of every layer use."""
+
+import datetime as dt
+
+from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
+
+register = template.Library()
+
+
+@register.simple_tag
+def icon(name: str, label: str = "") -> SafeString:
+    """A drawing from our sprite; with a label it speaks, without one it is decoration."""
+    href = f"{static('kandev/icons.svg')}#{name}"
+    if label:
+        return format_html('<svg class="icon" role="img" aria-label="{}"><use href="{}"></use></svg>', label, href)
+    return format_html('<svg class="icon" aria-hidden="true"><use href="{}"></use></svg>', href)
+
+
+@register.simple_tag
+def ago(when: dt.datetime) -> SafeString:
+    """A time as people say it; the page keeps it fresh from the attribute."""
+    words = _("%(time)s ago") % {"time": timesince(when, depth=1)}
+    stamp = when.astimezone(dt.UTC).isoformat()
+    return format_html(
+        '<time datetime="{}" title="{}" data-ago>{}</time>', stamp, stamp[:16].replace("T", " ") + " UTC", words
+    )
