@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from clarifications.querysets import ClaimQuerySet, LeaseQuerySet
 from tasks.models import Session
 
 
@@ -50,6 +51,10 @@ class Claim(models.Model):
     path = models.CharField(max_length=8, choices=ClaimPath.choices, default=ClaimPath.LIVE)
     owner = models.BigIntegerField(default=0)
     attended_until = models.DateTimeField()
+    # Confirmed, but neither written to a client nor followed by activity: an identical ask gets it once more (R20).
+    replayable = models.BooleanField(default=False)
+
+    objects = ClaimQuerySet.as_manager()
 
     class Meta:
         ordering = ("responded_at", "id")
@@ -87,6 +92,8 @@ class WaiterLease(models.Model):
     claim_id = models.UUIDField(null=True, blank=True)
     created_at = models.DateTimeField()
 
+    objects = LeaseQuerySet.as_manager()
+
     class Meta:
         indexes = [
             models.Index(fields=("pending_id",), name="lease_bundle"),
@@ -114,6 +121,8 @@ class Watchdog(models.Model):
     due_at = models.DateTimeField()
     # The return was written to a connected client; only then do frames close it (RETURN_BEFORE_ACTIVITY).
     returned_at = models.DateTimeField(null=True, blank=True)
+    # The last activity seen before the return was recorded; it counts when it came after the bytes were written.
+    activity_at = models.DateTimeField(null=True, blank=True)
     closed_because = models.CharField(max_length=60, blank=True, default="")
 
     class Meta:

@@ -35,7 +35,7 @@ KANDEV_RATE_LOGIN = env.str("KANDEV_RATE_LOGIN", default="10/m")
 KANDEV_RATE_TOKEN = env.str("KANDEV_RATE_TOKEN", default="60/m")
 KANDEV_RATE_ANSWER = env.str("KANDEV_RATE_ANSWER", default="120/m")
 KANDEV_FAILPOINTS = env.str("KANDEV_FAILPOINTS", default="")
-KANDEV_DB_POOL = env.int("KANDEV_DB_POOL", default=8)
+KANDEV_DB_POOL = env.int("KANDEV_DB_POOL", default=12)
 
 DATABASE_URL = env.str("DATABASE_URL", default="sqlite:///var/kandev.sqlite3")
 DATABASES: dict[str, Any] = {"default": database_from_url(DATABASE_URL, BASE_DIR, KANDEV_DB_POOL, KANDEV_CLAIM_TIMEOUT_S)}
@@ -123,6 +123,7 @@ APPEND_SLASH = False
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "var" / "static"
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)  # WhiteNoise warns about a folder that is not there
 STATICFILES_DIRS = [BASE_DIR / "kandev" / "static"]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG

@@ -84,3 +84,7 @@ PAGE = [
         "limit", {"type": "integer", "minimum": 1}, OpenApiParameter.QUERY, description="At most 200, 50 by default."
     ),
 ]
+
+
+def text_path(name: str, description: str) -> OpenApiParameter:
+    return OpenApiParameter(name, OpenApiTypes.STR, OpenApiParameter.PATH, description=description)

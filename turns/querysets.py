@@ -57,10 +57,13 @@ class MessageQuerySet(QuerySet["Message"]):
 
         return self.filter(type=QUESTION)
 
+    def open_in_current_turn(self) -> MessageQuerySet:
+        """Pending question rows of the current turn, whatever the session's state: what an ended session expires (F3)."""
+        return self.questions().filter(status__in=PENDING, turn_id=current_turn_id("session"))
+
     def active(self) -> MessageQuerySet:
-        """Question rows that count now: pending, session not terminal, turn current (A1, A2, A7)."""
-        rows = self.questions().filter(status__in=PENDING).exclude(session__state__in=TERMINAL)
-        return rows.filter(turn_id=current_turn_id("session"))
+        """Question rows that count now: pending, turn current, session not terminal (A1, A2, A7)."""
+        return self.open_in_current_turn().exclude(session__state__in=TERMINAL)
 
     def with_active(self) -> MessageQuerySet:
         """Adds `is_active`: the same rule as a column."""

@@ -1,0 +1,124 @@
+"""`GET /api/v1/clarification/{pending_id}/wait`, an ASGI application beside Django (contract 3).
+
+Django's own handler would pin a thread for as long as the request is open. Authentication and access are the same functions.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from django.utils import timezone
+
+from clarifications import waiting
+from clarifications.waiting import Waited
+from tasks import socketauth
+from tasks.errors import KandevError, TooMany, invalid, translate
+from tasks.principals import Principal
+from tasks.threads import in_thread
+
+PATH = re.compile(r"^/api/v1/clarification/([^/]+)/wait$")
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+SENTENCES = {
+    "timeout": "nobody answered in time; the question stands and its answer may come as a new prompt",
+    "detached": "nobody waits for this answer any more; it may come as a new prompt",
+    "cancelled": "the request was cancelled",
+    "expired": "the session has ended",
+    "superseded": "a newer turn has begun; the question is history",
+}
+
+
+def matches(path: str) -> bool:
+    return PATH.match(path) is not None
+
+
+async def application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Holds the request until the bundle's wait ends."""
+    if scope["method"] not in ("GET", "HEAD"):
+        await _answer(send, 405, {"error": f'Method "{scope["method"]}" not allowed.', "code": "method_not_allowed"})
+        return
+    gone = asyncio.Event()
+    watch = asyncio.ensure_future(_watch(receive, gone))
+    try:
+        await _serve(scope, send, gone)
+    finally:
+        watch.cancel()
+
+
+async def _watch(receive: Receive, gone: asyncio.Event) -> None:
+    """Sets `gone` when the client's connection is lost."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    gone.set()
+
+
+async def _serve(scope: Scope, send: Send, gone: asyncio.Event) -> None:
+    try:
+        principal = await in_thread(_identify, scope)
+        timeout = _timeout(scope)
+        pending_id = unquote(_raw_id(scope))
+        waited = await waiting.wait(principal, pending_id, "rest", timeout, gone)
+    except Exception as error:
+        await _refuse(send, translate(error))
+        return
+    await _end(send, waited, gone)
+
+
+def _identify(scope: Scope) -> Principal:
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
+    return socketauth.identify(headers, str((scope.get("client") or [""])[0])).principal
+
+
+def _raw_id(scope: Scope) -> str:
+    found = PATH.match(scope["path"])
+    return found.group(1) if found else ""
+
+
+def _timeout(scope: Scope) -> float | None:
+    """`?timeout_s=`: a number of seconds above zero; Invalid names it otherwise."""
+    given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("timeout_s")
+    if not given:
+        return None
+    try:
+        seconds = float(given[-1])
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 10_000_000:
+        raise invalid("timeout_s", "must be a number of seconds above zero")
+    return seconds
+
+
+async def _end(send: Send, waited: Waited, gone: asyncio.Event) -> None:
+    if waited.response is not None:
+        if gone.is_set():
+            await waiting.failed(waited)
+            return
+        written_at = timezone.now()
+        await _answer(send, 200, waited.response)
+        await waiting.returned(waited, written_at)
+    elif waited.code == "temporarily_unavailable":
+        body = {"error": "the server is restarting, wait again", "code": waited.code, "retryable": True}
+        await _answer(send, 503, body, [(b"retry-after", b"1")])
+    elif waited.code != "gone":
+        await _answer(send, 504, {"error": SENTENCES[waited.code], "code": waited.code})
+
+
+async def _refuse(send: Send, refusal: KandevError) -> None:
+    headers = []
+    if isinstance(refusal, TooMany):
+        headers.append((b"retry-after", str(refusal.retry_after_s).encode()))
+    if refusal.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await _answer(send, refusal.status, refusal.body(), headers)
+
+
+async def _answer(send: Send, status: int, body: dict[str, Any], headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    raw = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    start = [(b"content-type", b"application/json"), (b"content-length", str(len(raw)).encode()), *(headers or [])]
+    await send({"type": "http.response.start", "status": status, "headers": start})
+    await send({"type": "http.response.body", "body": raw})

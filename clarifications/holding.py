@@ -1,0 +1,49 @@
+"""The waits that this process holds open, so that one slow poll looks after all of them with two queries (B6).
+
+A hint wakes a waiter at once; this poll makes a lost hint cost at most one interval.
+"""
+
+import threading
+import uuid
+from collections.abc import Callable
+
+from clarifications.models import Claim, ClaimState, WaiterLease
+from tasks import instances
+
+_lock = threading.Lock()
+_held: dict[uuid.UUID, tuple[str, Callable[[], None]]] = {}
+
+
+def add(lease_id: uuid.UUID, pending_id: str, wake: Callable[[], None]) -> None:
+    with _lock:
+        _held[lease_id] = (pending_id, wake)
+
+
+def discard(lease_id: uuid.UUID) -> None:
+    with _lock:
+        _held.pop(lease_id, None)
+
+
+def count() -> int:
+    return len(_held)
+
+
+def wake_all() -> None:
+    with _lock:
+        held = list(_held.values())
+    for _, wake in held:
+        wake()
+
+
+def poll() -> None:
+    """Wakes the waiters whose lease is gone or owed a response, or whose bundle has a claim to confirm."""
+    with _lock:
+        held = dict(_held)
+    if not held:
+        return
+    mine = WaiterLease.objects.filter(owner=instances.generation(), claim_id__isnull=True)
+    present = set(mine.values_list("pk", flat=True))
+    claimed = set(Claim.objects.filter(state=ClaimState.CLAIMED).values_list("pending_id", flat=True))
+    for lease_id, (pending_id, wake) in held.items():
+        if lease_id not in present or pending_id in claimed:
+            wake()

@@ -1,0 +1,74 @@
+"""Who waits: leases, written and taken under the session lock."""
+
+import datetime as dt
+import uuid
+
+from django.conf import settings
+
+from clarifications.models import LeaseKind, WaiterLease
+from tasks import hints, instances, revisions
+from turns.models import Timer, TimerKind
+
+
+def budget() -> dt.timedelta:
+    """The hand-over budget (contract 2)."""
+    return dt.timedelta(seconds=settings.KANDEV_DELIVERY_TIMEOUT_S)
+
+
+def topic(pending_id: str) -> str:
+    return f"bundle:{pending_id}"
+
+
+def first_moment(session_id: uuid.UUID, turn_id: uuid.UUID, pending_id: str, now: dt.datetime) -> None:
+    """The request itself counts as the first moment of waiting, for one hand-over budget (contract 3)."""
+    revisions.require_transaction()
+    due = now + budget()
+    requests = WaiterLease.objects.filter(pending_id=pending_id, kind=LeaseKind.REQUEST, claim_id__isnull=True)
+    if not requests.update(expires_at=due, owner=instances.generation()):
+        WaiterLease.objects.create(
+            pending_id=pending_id,
+            session_id=session_id,
+            turn_id=turn_id,
+            kind=LeaseKind.REQUEST,
+            owner=instances.generation(),
+            expires_at=due,
+            created_at=now,
+        )
+    Timer.objects.update_or_create(
+        kind=TimerKind.FIRST_WAIT,
+        turn_id=turn_id,
+        pending_id=pending_id,
+        defaults={"session_id": session_id, "due_at": due},
+    )
+
+
+def begin(session_id: uuid.UUID, turn_id: uuid.UUID, pending_id: str, kind: LeaseKind, now: dt.datetime) -> WaiterLease:
+    """A waiter's own lease; it takes the place of the request's first moment."""
+    revisions.require_transaction()
+    WaiterLease.objects.filter(pending_id=pending_id, kind=LeaseKind.REQUEST, claim_id__isnull=True).delete()
+    Timer.objects.filter(kind=TimerKind.FIRST_WAIT, turn_id=turn_id, pending_id=pending_id).delete()
+    hints.after_commit(topic(pending_id))
+    return WaiterLease.objects.create(
+        pending_id=pending_id,
+        session_id=session_id,
+        turn_id=turn_id,
+        kind=kind,
+        owner=instances.generation(),
+        created_at=now,
+    )
+
+
+def is_live(pending_id: str, now: dt.datetime) -> bool:
+    return WaiterLease.objects.live(now).filter(pending_id=pending_id).exists()
+
+
+def end(lease_id: uuid.UUID) -> bool:
+    """A waiter gives its lease up; False when something else took it first."""
+    return bool(WaiterLease.objects.filter(pk=lease_id).delete()[0])
+
+
+def drop_bundle(pending_id: str) -> None:
+    """Every waiter of the bundle that is not owed a response loses its lease and is woken after the commit."""
+    revisions.require_transaction()
+    WaiterLease.objects.filter(pending_id=pending_id, claim_id__isnull=True).delete()
+    hints.after_commit(topic(pending_id))

@@ -1,0 +1,214 @@
+"""One MCP endpoint as an ASGI application: a POST in, its answer out, nothing kept in between."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mcp.server.connection import Connection
+from mcp.server.lowlevel import Server
+from mcp.server.runner import serve_one
+from mcp.server.streamable_http import REQUEST_CANCELLED
+from mcp.shared.inbound import (
+    ERROR_CODE_HTTP_STATUS,
+    MCP_PROTOCOL_VERSION_HEADER,
+    InboundLadderRejection,
+    classify_inbound_request,
+    find_duplicated_routing_header,
+    unsupported_protocol_version_rejection,
+)
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
+from mcp_types import (
+    DEFAULT_NEGOTIATED_VERSION,
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    RequestId,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from clarifications.mcp import admitting, cancelling, clients, wire
+from clarifications.mcp.admitting import ClientGoneError, Incoming, Receive, RefusedError, Scope, Send
+from clarifications.mcp.exchange import CANCELLED, Exchange, exchange_of
+from clarifications.mcp.reply import Reply
+from tasks.errors import KandevError, translate
+from tasks.principals import Principal
+from tasks.threads import in_thread
+
+logger = logging.getLogger(__name__)
+
+NO_MESSAGE = ErrorData(code=INVALID_REQUEST, message="the body must be one JSON-RPC request or notification")
+
+
+@dataclass
+class Post:
+    """A message that was admitted. `modern` is the era without handshake, which answers errors with an HTTP status."""
+
+    incoming: Incoming
+    principal: Principal
+    body: dict[str, Any]
+    client: str
+    modern: bool = field(init=False)
+    version: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.version = self.incoming.headers.get(MCP_PROTOCOL_VERSION_HEADER, DEFAULT_NEGOTIATED_VERSION)
+        self.modern = self.version not in HANDSHAKE_PROTOCOL_VERSIONS
+
+    @property
+    def params(self) -> Mapping[str, Any] | None:
+        params = self.body.get("params")
+        return params if isinstance(params, dict) else None
+
+
+class Endpoint:
+    """`identify` says whose token gets in; `server` has the tools."""
+
+    def __init__(self, server: Server[Any], identify: Callable[[Incoming], Principal]) -> None:
+        self._server, self._identify = server, identify
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = Reply(send)
+        try:
+            post = await self._admit(Incoming.of(scope), receive)
+            await self._take(post, reply, receive)
+        except RefusedError as refusal:
+            await reply.refuse(refusal)
+        except ClientGoneError:
+            return
+
+    async def _admit(self, incoming: Incoming, receive: Receive) -> Post:
+        admitting.check_origin(incoming)
+        try:
+            principal = await in_thread(self._identify, incoming)
+        except Exception as error:  # noqa: BLE001 - translate logs what is not expected
+            raise admitting.refused(translate(error)) from None
+        admitting.check_kind(incoming)
+        body = _message(await admitting.read_body(incoming, receive))
+        post = Post(incoming, principal, body, incoming.headers.get(clients.HEADER, ""))
+        if not post.modern and post.client and body.get("method") != "initialize":
+            _check_client(post)
+        return post
+
+    async def _take(self, post: Post, reply: Reply, receive: Receive) -> None:
+        if "method" not in post.body:
+            await _take_response(post, reply)
+        elif "id" not in post.body:
+            await _take_notification(post, reply)
+        else:
+            await self._take_request(post, reply, receive)
+
+    async def _take_request(self, post: Post, reply: Reply, receive: Receive) -> None:
+        try:
+            request = JSONRPCRequest.model_validate(post.body)
+        except ValidationError:
+            raise _rejected(NO_MESSAGE) from None
+        connection = _connection(post, request.id)
+        exchange = exchange_of(post.principal, request.id, request.params, reply)
+        if not post.modern and request.method == "initialize":
+            reply.headers["Mcp-Session-Id"] = clients.new(post.principal)
+        disconnect = asyncio.ensure_future(exchange.await_disconnect(receive))
+        name = cancelling.topic(post.principal, "" if post.modern else post.client, request.id)
+        try:
+            with cancelling.listening(name, lambda: exchange.leave(CANCELLED)):
+                answer = await self._serve(exchange, request, connection)
+            await _finish(exchange, answer, modern=post.modern)
+        finally:
+            disconnect.cancel()
+
+    async def _serve(self, exchange: Exchange, request: JSONRPCRequest, connection: Connection) -> dict[str, Any]:
+        params = _with_object_arguments(request)
+        try:
+            value = await serve_one(
+                self._server, exchange, request.method, params, connection=connection, lifespan_state=None
+            )
+        except Exception as error:  # noqa: BLE001 - the boundary between a handler and the wire
+            return wire.error(request.id, _error_data(error))
+        return wire.result(request.id, value)
+
+
+def _message(raw: bytes) -> dict[str, Any]:
+    try:
+        body = wire.decode(raw)
+    except ValueError:
+        raise _rejected(ErrorData(code=PARSE_ERROR, message="the body is not valid JSON")) from None
+    if not isinstance(body, dict):
+        raise _rejected(NO_MESSAGE)
+    return body
+
+
+def _check_client(post: Post) -> None:
+    if not clients.is_known(post.principal, post.client):
+        raise _rejected(ErrorData(code=INVALID_REQUEST, message="Session not found: initialize again"), status=404)
+
+
+def _connection(post: Post, request_id: RequestId) -> Connection:
+    """What the SDK's kernel needs to know of the client; in the modern era the request says it itself."""
+    if not post.modern:
+        return Connection.from_envelope(post.version, None, None)
+    twice = find_duplicated_routing_header(post.incoming.pairs)
+    if twice is not None:
+        raise _rejected(ErrorData(code=HEADER_MISMATCH, message=f"{twice} header appears more than once"), request_id)
+    route = classify_inbound_request(post.body, headers=post.incoming.headers)
+    if isinstance(route, InboundLadderRejection):
+        raise _rejected(ErrorData(code=route.code, message=route.message, data=route.data), request_id)
+    return Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
+
+
+def _with_object_arguments(request: JSONRPCRequest) -> dict[str, Any] | None:
+    """Arguments that are no object are given to the tool as one, so that it can say what it expects (B73)."""
+    params = request.params
+    arguments = params.get("arguments") if params is not None and request.method == "tools/call" else None
+    return params if arguments is None or isinstance(arguments, dict) else {**(params or {}), "arguments": {"": arguments}}
+
+
+async def _take_response(post: Post, reply: Reply) -> None:
+    """We ask a client nothing, so a response is one that we need not know; the modern era has none at all."""
+    if post.modern or not ("result" in post.body or "error" in post.body):
+        raise _rejected(NO_MESSAGE)
+    await reply.whole(202)
+
+
+async def _take_notification(post: Post, reply: Reply) -> None:
+    try:
+        notification = JSONRPCNotification.model_validate(post.body)
+    except ValidationError:
+        raise _rejected(NO_MESSAGE) from None
+    unserved = unsupported_protocol_version_rejection(post.version) if post.modern else None
+    if unserved is not None:
+        raise _rejected(ErrorData(code=unserved.code, message=unserved.message, data=unserved.data))
+    if notification.method == cancelling.METHOD and not post.modern:
+        cancelling.tell(post.principal, post.client, notification.params)
+    await reply.whole(202)
+
+
+async def _finish(exchange: Exchange, answer: dict[str, Any], *, modern: bool) -> None:
+    """Writes the answer and records whether a connected client got it."""
+    await asyncio.sleep(0)  # a disconnect that has arrived is seen before the bytes go out
+    if exchange.why == CANCELLED:
+        answer = wire.error(exchange.request_id, ErrorData(code=REQUEST_CANCELLED, message="Request cancelled"))
+    if not exchange.disconnected:
+        code = answer.get("error", {}).get("code")
+        await exchange.reply.end(answer, ERROR_CODE_HTTP_STATUS.get(code, 200) if modern else 200)
+    record = exchange.lost if exchange.gone.is_set() else exchange.written
+    if record is not None:
+        await record()
+
+
+def _error_data(error: Exception) -> ErrorData:
+    known = handler_exception_to_error_data(error)
+    if known is not None:
+        return known
+    if not isinstance(error, KandevError):
+        logger.error("MCP request failed", exc_info=error)
+    return ErrorData(code=INTERNAL_ERROR, message="Internal server error")
+
+
+def _rejected(data: ErrorData, request_id: RequestId | None = None, status: int | None = None) -> RefusedError:
+    return RefusedError(status or ERROR_CODE_HTTP_STATUS.get(data.code, 400), wire.error(request_id, data))

@@ -1,0 +1,143 @@
+"""One request of a client and everything that belongs to it while it runs: the SDK's dispatch context for this transport."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import anyio
+from django.conf import settings
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
+from mcp.shared.message import ServerMessageMetadata
+from mcp.shared.transport_context import TransportContext
+from mcp_types import ProgressToken, RequestId
+
+from clarifications.mcp import wire
+from clarifications.mcp.admitting import Receive
+from clarifications.mcp.reply import Reply
+from tasks.hub import Key
+from tasks.principals import Principal
+from tasks.socketauth import Caller
+from tasks.socketwatch import Watch
+
+T = TypeVar("T")
+
+TRANSPORT = TransportContext(kind="streamable-http", can_send_request=False)
+DISCONNECTED, CANCELLED, UNAUTHORIZED = "disconnected", "cancelled", "unauthorized"
+
+# Calls that wait. A dead credential ends them within the bound that holds for sockets (B15).
+watch = Watch()
+
+
+@dataclass(eq=False)
+class Exchange:
+    """`gone` is set when nobody is there to take the result, `why` says how that came; the first reason stays.
+
+    `written` is called after the result went out to a connected client, `lost` when it could not.
+    """
+
+    principal: Principal
+    request_id: RequestId
+    progress_token: ProgressToken | None
+    reply: Reply
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    why: str = ""
+    written: Callable[[], Awaitable[None]] | None = None
+    lost: Callable[[], Awaitable[None]] | None = None
+    told: int = 0
+
+    # The SDK's side
+
+    @property
+    def transport(self) -> TransportContext:
+        return TRANSPORT
+
+    @property
+    def can_send_request(self) -> bool:
+        return False
+
+    @property
+    def message_metadata(self) -> ServerMessageMetadata:
+        return ServerMessageMetadata(request_context=self, can_send_request=False)
+
+    @property
+    def cancel_requested(self) -> anyio.Event:
+        """The SDK asks only a dispatcher of its own; here `gone` tells the tool."""
+        return anyio.Event()
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        raise NoBackChannelError(method)
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        await self.reply.event(wire.notification(method, dict(params) if params is not None else None))
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        if self.progress_token is None:
+            return
+        given = {"progressToken": self.progress_token, "progress": progress, "total": total, "message": message}
+        await self.notify("notifications/progress", {name: value for name, value in given.items() if value is not None})
+
+    # The tool's side
+
+    async def keepalive(self, waited_s: float) -> None:
+        """Progress that rises, for the client that gave a token (also `0` and ""); bytes of the stream for any other."""
+        self.told += 1
+        if self.progress_token is None:
+            await self.reply.comment()
+        else:
+            await self.progress(self.told, message=f"waiting for an answer for {waited_s:.0f} s")
+
+    async def alongside(self, work: Awaitable[T]) -> T:
+        """The result of work of seconds, with bytes meanwhile; the work is not stopped by the client's end."""
+        task = asyncio.ensure_future(work)
+        started = asyncio.get_running_loop().time()
+        while True:
+            done, _ = await asyncio.wait({task}, timeout=settings.KANDEV_KEEPALIVE_S)
+            if done:
+                return task.result()
+            if not self.gone.is_set():
+                await self.keepalive(asyncio.get_running_loop().time() - started)
+
+    # The end
+
+    def leave(self, why: str) -> None:
+        if not self.gone.is_set():
+            self.why = why
+            self.gone.set()
+
+    async def await_disconnect(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.leave(DISCONNECTED)
+
+    @property
+    def disconnected(self) -> bool:
+        return self.why == DISCONNECTED
+
+
+@dataclass(eq=False)
+class Watched:
+    """A call as the watch over credentials sees it; it follows nothing."""
+
+    exchange: Exchange
+    caller: Caller
+    followed: set[Key] = field(default_factory=set)
+
+    def push_text(self, text: str) -> None:
+        """There is nothing to tell: only the credential is looked after."""
+
+    def close(self, code: int) -> None:
+        self.exchange.leave(UNAUTHORIZED)
+
+    def unfollow(self, key: Key) -> None:
+        self.followed.discard(key)
+
+
+def exchange_of(
+    principal: Principal, request_id: RequestId, params: Mapping[str, Any] | None, reply: Reply
+) -> Exchange:
+    return Exchange(principal, request_id, progress_token_from_params(params), reply)

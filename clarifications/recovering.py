@@ -1,0 +1,68 @@
+"""What a dead process left in this layer: claims without a hand-over, waiters, questions of ended sessions (E1, E7, E12, R16).
+
+Runs after the reservations (promise E8). Each piece is one guarded transaction, so two sweepers cannot both act.
+"""
+
+import logging
+import uuid
+
+from django.utils import timezone
+
+from clarifications import closing, detaching, finalizing, restoring
+from clarifications.models import Claim, ClaimState, LeaseKind, WaiterLease
+from tasks import failpoints, instances
+from tasks.models import TERMINAL, Session
+from turns import ending, recovering
+from turns.models import Dispatch, Message
+
+logger = logging.getLogger(__name__)
+
+
+def recover_claims() -> None:
+    """Every unattended claim: confirmed → finalized, else given back or retired; raises on failure."""
+    for claim in Claim.objects.unattended(timezone.now()).order_by("responded_at"):
+        recover_claim(claim)
+
+
+def recover_claim(claim: Claim) -> None:
+    """One unattended claim brought to its end; a dispatch that carries it goes first. Again is a no-op."""
+    session = Session.objects.select_related("task").filter(pk=claim.session_id).first()
+    if session is None or Dispatch.objects.unsettled().filter(claim_id=claim.pk).exists():
+        return
+    if claim.state == ClaimState.CLAIMED:
+        if restoring.restore(claim.pk):
+            failpoints.reach("recovery.after_claim_restore")
+        return
+    finalizing.finalize(claim.pk, ClaimState(claim.state), session)
+
+
+def detach_dead_waiters() -> None:
+    """Leases of dead processes: their questions detach, with the grace for the agent to ask again (E12)."""
+    now = timezone.now()
+    for lease in WaiterLease.objects.exclude(owner__in=instances.alive_ids())[:1000]:
+        if lease.claim_id is not None:
+            WaiterLease.objects.filter(pk=lease.pk).delete()
+        else:
+            detaching.leave(lease, now, grace=lease.kind != LeaseKind.REQUEST)
+
+
+def expire_ended() -> None:
+    """Sessions that ended but whose questions were not expired or whose event was not told (A7, R30)."""
+    for session_id in {*_open_after_end(), *recovering.ends_unpublished()}:
+        now = timezone.now()
+        closing.expire_session(session_id, now)
+        ending.announce_ended(session_id, now)
+
+
+def _open_after_end() -> list[uuid.UUID]:
+    rows = Message.objects.open_in_current_turn().filter(session__state__in=TERMINAL)
+    return list(rows.values_list("session_id", flat=True).distinct()[:100])
+
+
+def sweep() -> None:
+    """The running process' sweep: one failure does not keep the others from their turn (R15)."""
+    for claim in Claim.objects.unattended(timezone.now()).order_by("responded_at"):
+        try:
+            recover_claim(claim)
+        except Exception:
+            logger.exception("claim %s could not be recovered; it will be tried again", claim.pk)

@@ -1,0 +1,138 @@
+"""Wait: an agent's call that is held open. A coroutine, a lease row and a wake-up; no thread and no connection meanwhile (B6).
+
+`wait` registers, then looks, then sleeps until a hint or the slow poll. What ends it is decided by the database alone:
+a claim it can confirm, a claim confirmed by a fellow waiter, or a lease that something took away.
+"""
+
+import asyncio
+import contextlib
+import datetime as dt
+import threading
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from clarifications import confirming, holding, leases, standing
+from clarifications.models import LeaseKind, WaiterLease
+from tasks import failpoints, hints
+from tasks.principals import Principal
+from tasks.threads import in_thread
+
+Keepalive = Callable[[float], Awaitable[None]]
+
+# Set when the process is told to end: every waiter gets a retryable end (R27).
+stopping = threading.Event()
+
+
+def stop() -> None:
+    """From any thread: ends every wait of this process, retryably; nothing is written as a rejection."""
+    stopping.set()
+    holding.wake_all()
+
+
+@dataclass(frozen=True)
+class Waited:
+    """How a wait ended: `code` is answered or rejected with the `response` object of contract 4, or says why nothing came."""
+
+    code: str
+    response: dict[str, Any] | None = None
+    claim_id: uuid.UUID | None = None
+    lease: WaiterLease | None = None
+
+
+async def wait(
+    principal: Principal,
+    pending_id: str,
+    kind: str,
+    timeout_s: float | None,
+    gone: asyncio.Event,
+    on_keepalive: Keepalive | None = None,
+) -> Waited:
+    """Waits for the bundle's answer. `gone` is set when the client's connection is lost; `timeout_s` bounds the wait.
+
+    Codes without a response: timeout, detached, cancelled, expired, superseded, temporarily_unavailable (the process
+    ends), gone. Raises UnknownClarification, Forbidden. After the bytes were written call `returned`.
+    """
+    begun = await in_thread(standing.begin, principal, pending_id, LeaseKind(kind))
+    if not isinstance(begun, WaiterLease):
+        return Waited(begun.code, begun.response, begun.claim_id)
+    limit = settings.KANDEV_WAIT_TIMEOUT_S if timeout_s is None else min(timeout_s, settings.KANDEV_WAIT_TIMEOUT_S)
+    task = asyncio.ensure_future(_hold(begun, limit, gone, on_keepalive))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        gone.set()
+        raise
+
+
+async def _hold(lease: WaiterLease, limit: float, gone: asyncio.Event, on_keepalive: Keepalive | None) -> Waited:
+    loop = asyncio.get_running_loop()
+    woken = asyncio.Event()
+
+    def wake() -> None:
+        loop.call_soon_threadsafe(woken.set)
+
+    topic = leases.topic(lease.pending_id)
+    hints.listen(topic, wake)
+    holding.add(lease.pk, lease.pending_id, wake)
+    watch = asyncio.ensure_future(_wake_when_gone(gone, woken))
+    started, told = loop.time(), loop.time()
+    try:
+        while True:
+            woken.clear()
+            ended = await in_thread(confirming.look, lease)
+            if ended is not None:
+                return Waited(ended.code, ended.response, ended.claim_id, lease)
+            left = started + limit - loop.time()
+            if gone.is_set() or stopping.is_set() or left <= 0:
+                return await _give_up(lease, gone)
+            await _sleep(woken, min(left, max(0.01, told + settings.KANDEV_KEEPALIVE_S - loop.time())))
+            if on_keepalive is not None and loop.time() - told >= settings.KANDEV_KEEPALIVE_S and not gone.is_set():
+                told = loop.time()
+                await on_keepalive(told - started)
+            if woken.is_set() and not gone.is_set():
+                failpoints.reach("live.after_wake")
+    finally:
+        watch.cancel()
+        holding.discard(lease.pk)
+        hints.unlisten(topic, wake)
+
+
+async def _wake_when_gone(gone: asyncio.Event, woken: asyncio.Event) -> None:
+    await gone.wait()
+    woken.set()
+
+
+async def _sleep(woken: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(woken.wait(), seconds)
+
+
+async def _give_up(lease: WaiterLease, gone: asyncio.Event) -> Waited:
+    """The wait ends without an answer, unless one was confirmed in this very moment for this waiter."""
+    lost = gone.is_set() or stopping.is_set()
+    ended = await in_thread(confirming.leave, lease, lost)
+    if ended is not None:
+        return Waited(ended.code, ended.response, ended.claim_id, lease)
+    if gone.is_set():
+        return Waited("gone")
+    return Waited("temporarily_unavailable" if stopping.is_set() else "timeout")
+
+
+async def returned(waited: Waited, written_at: dt.datetime | None = None) -> None:
+    """The response was written to a connected client: frames since then close the watchdog (RETURN_BEFORE_ACTIVITY).
+
+    `written_at` is the clock just before the bytes went out; a frame that overtakes this record still counts.
+    """
+    if waited.claim_id is not None:
+        await in_thread(confirming.record_return, waited.claim_id, waited.lease, written_at or timezone.now())
+
+
+async def failed(waited: Waited) -> None:
+    """The client was gone when the response was to be written: the watchdog stays armed and the agent may ask again."""
+    if waited.lease is not None:
+        await in_thread(confirming.forget_lease, waited.lease)

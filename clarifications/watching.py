@@ -1,0 +1,186 @@
+"""The watchdog of a live answer: silence after the hand-over gives one fallback prompt (K3, K4, K6, R19, R23, R24).
+
+It is a row, so any living process carries it out. States: armed → fallback → closed. Activity of the confirmed generation
+closes it once the return was recorded as written; a fallback that is under way then stops at its next step.
+Other writers: the frames of the agent, a newer turn, the session's end. The session lock and guarded updates decide.
+"""
+
+import datetime as dt
+import logging
+import uuid
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from clarifications import leases, wording
+from clarifications.models import Claim, ClaimState, Watchdog, WatchdogState, WaiterLease
+from tasks import hints, revisions
+from tasks.errors import NotFound
+from tasks.models import Session
+from turns import background, dispatching, draining, pausing, reserving
+from turns.models import Dispatch, DispatchKind, EndReason, Message, Turn
+
+logger = logging.getLogger(__name__)
+OPEN = (WatchdogState.ARMED, WatchdogState.FALLBACK)
+ALREADY = "already_received"
+
+
+def silence() -> dt.timedelta:
+    return dt.timedelta(seconds=settings.KANDEV_WATCHDOG_S)
+
+
+def arm(claim: Claim, now: dt.datetime) -> None:
+    """Stored in the confirming transaction, so it is observable before the waiter returns (K3)."""
+    Watchdog.objects.create(claim=claim, session_id=claim.session_id, turn_id=claim.turn_id, due_at=now + silence())
+
+
+def is_open(session_id: uuid.UUID) -> bool:
+    return Watchdog.objects.filter(session=session_id, state__in=OPEN).exists()
+
+
+def returned(claim_id: uuid.UUID, written_at: dt.datetime) -> None:
+    """The answer was written to a connected client at `written_at`; activity since then closes the watchdog at once."""
+    rows = Watchdog.objects.filter(claim=claim_id, state__in=OPEN)
+    rows.filter(returned_at__isnull=True).update(returned_at=written_at, due_at=written_at + silence())
+    _close(rows.filter(activity_at__gte=written_at), "activity")
+
+
+def activity(turn: Turn, kind: str, now: dt.datetime) -> None:
+    """A frame of the confirmed generation (the hook of this turn's frames); needs the session lock."""
+    rows = Watchdog.objects.filter(turn_id=turn.pk, state__in=OPEN)
+    rows.filter(returned_at__isnull=True).update(activity_at=now)
+    _close(rows.filter(returned_at__lte=now), "activity")
+    if kind == "message":
+        Claim.objects.filter(turn_id=turn.pk, replayable=True).update(replayable=False)
+
+
+def turn_over(turn: Turn, reason: str, now: dt.datetime) -> None:
+    """The turn ended: a normal end is activity; any other makes the watchdog due at once (R19). Needs the session lock."""
+    rows = Watchdog.objects.filter(turn_id=turn.pk, state__in=OPEN)
+    if reason == EndReason.SESSION_ENDED:
+        _close(rows, "session_ended")
+    elif reason != EndReason.READY:
+        rows.filter(state=WatchdogState.ARMED).update(due_at=now)
+
+
+def _close(rows: "QuerySet[Watchdog]", because: str) -> None:
+    for session_id in set(rows.values_list("session_id", flat=True)):
+        if rows.filter(session=session_id).update(state=WatchdogState.CLOSED, closed_because=because):
+            hints.after_commit(f"session:{session_id}")
+            background.after_commit(draining.follow_up, session_id)
+
+
+def run_due() -> None:
+    """Starts the fallback of every watchdog whose silence is over. Whoever moves the row carries it out."""
+    now = timezone.now()
+    for row in Watchdog.objects.filter(state=WatchdogState.ARMED, due_at__lte=now)[:100]:
+        if _begin(row.pk, now):
+            background.submit(carry_out, row.pk)
+
+
+def _begin(claim_id: uuid.UUID, now: dt.datetime) -> bool:
+    """armed → fallback, with the cancel of the silent turn; False when it is stale, postponed or somebody else's."""
+    try:
+        with transaction.atomic():
+            row = Watchdog.objects.get(pk=claim_id)
+            session = revisions.lock_session(row.session_id)
+            mine = Watchdog.objects.filter(pk=claim_id, state=WatchdogState.ARMED, due_at__lte=now)
+            current = Turn.objects.current_of(session.pk)
+            if session.terminal or current is None or current.pk != row.turn_id:
+                _close(mine, "stale")
+                return False
+            if WaiterLease.objects.live(now).filter(turn_id=row.turn_id).exists():
+                mine.update(due_at=now + silence())
+                return False
+            if Dispatch.objects.unsettled().filter(session=session).exists() or not mine.update(state=WatchdogState.FALLBACK):
+                return False
+            pausing.cancel_locked(session.pk, current.pk, "nothing was heard since the answer was handed over", now)
+    except (NotFound, Watchdog.DoesNotExist):
+        return False
+    return True
+
+
+def carry_out(claim_id: uuid.UUID) -> None:
+    """The fallback: the end of the silent turn, then one dispatch; each step restates that the watchdog still wants it."""
+    deadline = timezone.now() + leases.budget()
+    try:
+        dispatch = _reserve(claim_id, deadline)
+    except NotFound:
+        return
+    if dispatch is not None:
+        dispatching.carry_out(dispatch.pk, deadline)
+    else:
+        rearm(claim_id, timezone.now())
+
+
+def _reserve(claim_id: uuid.UUID, deadline: dt.datetime) -> Dispatch | None:
+    row = Watchdog.objects.select_related("claim").get(pk=claim_id)
+    with hints.Waiting(f"session:{row.session_id}") as waiting:
+        while True:
+            with transaction.atomic():
+                session = revisions.lock_session(row.session_id)
+                ready = _may_reserve(row, session)
+                if ready:
+                    return reserving.reserve(session, _order(row, deadline), timezone.now())
+            left = (deadline - timezone.now()).total_seconds() - 1
+            if ready is None or left <= 0:
+                return None
+            waiting.wait(left)
+
+
+def _may_reserve(row: Watchdog, session: Session) -> bool | None:
+    """True now, False not yet, None not any more. Needs the session lock."""
+    wanted = Watchdog.objects.filter(pk=row.pk, state=WatchdogState.FALLBACK).exists()
+    current = Turn.objects.current_of(session.pk)
+    if not wanted or session.terminal or current is None or current.pk != row.turn_id:
+        return None
+    return current.completed_at is not None and not Dispatch.objects.unsettled().filter(session=session).exists()
+
+
+def _order(row: Watchdog, deadline: dt.datetime) -> reserving.Order:
+    claim = row.claim
+    rows = list(Message.objects.bundle(claim.pending_id))
+    silent = Turn.objects.get(pk=row.turn_id)
+    return reserving.Order(
+        kind=DispatchKind.FALLBACK,
+        prompt=wording.fallback(claim.pending_id, rows, claim.response["answers"]),
+        attended_until=deadline,
+        source_turn_id=row.turn_id,
+        pending_id=claim.pending_id,
+        claim_id=claim.pk,
+        replaces={"execution_id": str(silent.execution_id), "prompt_generation": silent.prompt_generation},
+    )
+
+
+def may_attempt(dispatch: Dispatch) -> bool:
+    """The second check, inside the attempt: silence still stands (K3)."""
+    return Watchdog.objects.filter(pk=dispatch.claim_id, state=WatchdogState.FALLBACK).exists()
+
+
+def published(dispatch: Dispatch) -> None:
+    _close(Watchdog.objects.filter(pk=dispatch.claim_id, state__in=OPEN), "fallback")
+
+
+def undone(dispatch: Dispatch, now: dt.datetime) -> None:
+    """Refused: for good when the runner says that the answer was received, else tried again later. Needs the session lock."""
+    code = Dispatch.objects.values_list("code", flat=True).get(pk=dispatch.pk)
+    if code == ALREADY:
+        _close(Watchdog.objects.filter(pk=dispatch.claim_id, state__in=OPEN), ALREADY)
+    elif dispatch.claim_id is not None:
+        rearm(dispatch.claim_id, now)
+
+
+def rearm(claim_id: uuid.UUID, now: dt.datetime) -> None:
+    """fallback → armed; retried while the turn is current, shown as stuck meanwhile (R24)."""
+    rows = Watchdog.objects.filter(pk=claim_id, state=WatchdogState.FALLBACK)
+    rows.update(state=WatchdogState.ARMED, due_at=now + min(silence(), dt.timedelta(seconds=5)))
+
+
+def take_over() -> None:
+    """A fallback whose process died before it reserved is armed again (K6); one with a dispatch is that dispatch's."""
+    riding = Dispatch.objects.unsettled().filter(kind=DispatchKind.FALLBACK).values("claim_id")
+    old = timezone.now() - 2 * leases.budget()
+    rows = Watchdog.objects.filter(state=WatchdogState.FALLBACK).exclude(pk__in=riding)
+    rows.filter(Q(due_at__lt=old) | Q(claim__state=ClaimState.RETIRED)).update(state=WatchdogState.ARMED, due_at=timezone.now())
