@@ -14,7 +14,6 @@ CODE := kandev clarifications turns tasks tests manage.py
 # Without a SECRET_KEY this is somebody trying it out on their own machine.
 run: export DEBUG := $(if $(DEBUG),$(DEBUG),$(if $(SECRET_KEY),,1))
 run: $(VENV)/run.stamp
-	$(BIN)/python manage.py migrate --no-input
 	exec $(BIN)/python manage.py runall
 
 test: check chromium

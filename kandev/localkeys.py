@@ -5,6 +5,7 @@ Imported by manage.py before the settings are, so it imports nothing of Django.
 
 import os
 import secrets
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,12 +36,11 @@ def kept(path: Path) -> str:
 
 def keep(path: Path, text: str) -> None:
     """Writes a new file that only its owner can read. Raises FileExistsError when there is one."""
-    made = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
+    descriptor, made = tempfile.mkstemp(dir=path.parent)
     try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
         # The name appears with its content: a reader never finds an empty key.
-        os.link(made, path)
+        path.hardlink_to(made)
     finally:
-        made.unlink()
+        Path(made).unlink()

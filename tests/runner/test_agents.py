@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acp import schema
 
 from tests.runner.doubles import ROOT, FakeServer, runner
+from turns.runner.transcript import is_ask
 
 pytestmark = pytest.mark.once
 
@@ -66,6 +68,27 @@ async def test_a_replacing_dispatch_is_refused_when_the_result_was_taken(
         else:
             await server.expect("accepted", dispatch_id=new["dispatch_id"])
             await server.expect("ready")
+
+
+@pytest.mark.parametrize(
+    ("call", "ask"),
+    [
+        ({"title": "ask_user_question_kandev"}, True),
+        ({"title": "mcp__kandev__ask_user_question_kandev"}, True),
+        (
+            {"title": "Asking", "field_meta": {"claudeCode": {"toolName": "mcp__kandev__ask_user_question_kandev"}}},
+            True,
+        ),
+        (
+            {"title": "Tool", "raw_input": {"server": "kandev", "tool": "ask_user_question_kandev", "arguments": {}}},
+            True,
+        ),
+        ({"title": "Write", "raw_input": {"text": "call ask_user_question_kandev"}}, False),
+        ({"title": "list_tasks_kandev"}, False),
+    ],
+)
+def test_question_calls_are_known_by_the_names_that_agents_give_them(call: dict[str, Any], ask: bool) -> None:
+    assert is_ask(schema.ToolCallStart(session_update="tool_call", tool_call_id="c1", **call)) is ask
 
 
 @pytest.mark.scenario("R26")

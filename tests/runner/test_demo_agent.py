@@ -119,6 +119,19 @@ async def test_each_dispatch_brings_its_own_token_to_the_warm_agent(tmp_path: Pa
             assert set(mcp.tokens) == {f"Bearer {sent['mcp']['token']}"}
 
 
+async def test_the_agents_own_session_is_loaded_again_after_a_restart(tmp_path: Path) -> None:
+    remembered: list[str | None] = []
+    async with FakeServer().open() as server:
+        for _ in range(2):
+            async with runner(server, tmp_path) as journal:
+                await server.expect("hello")
+                await server.dispatch("just echo")
+                await server.expect("ready", where=lambda frame: frame["prompt_generation"] == len(remembered) + 1)
+                remembered.append(journal.agent_session("s1", "demo"))
+    assert remembered[0] is not None
+    assert remembered[0] == remembered[1]
+
+
 async def test_an_answer_that_comes_as_a_prompt_is_reported(tmp_path: Path, demo_log: Path) -> None:
     async with FakeServer().open() as server, runner(server, tmp_path) as _:
         await server.expect("hello")
