@@ -45,12 +45,20 @@ def make_session(task: Task, **fields: Any) -> Session:
 
 @pytest.fixture
 def world(transactional_db: None) -> World:
-    people = [User.objects.create_user(name, password="first") for name in ("owner", "viewer", "stranger")]
-    workspace = Workspace.objects.create(name="Ours", owner=people[0])
-    Membership.objects.create(workspace=workspace, user=people[1], role=Role.VIEWER)
+    people = {name: User.objects.create_user(name, password="first") for name in ("owner", "viewer", "stranger")}
+    workspace = Workspace.objects.create(name="Ours", owner=people["owner"])
+    Membership.objects.create(workspace=workspace, user=people["viewer"], role=Role.VIEWER)
     task = make_task(workspace, "One")
-    made = World(*people, workspace, task, make_session(task, is_primary=True), make_task(workspace, "Two"))
-    made.token = {person.username: tokens.mint(TokenKind.PERSONAL, user=person) for person in people}
+    made = World(
+        people["owner"],
+        people["viewer"],
+        people["stranger"],
+        workspace=workspace,
+        task=task,
+        session=make_session(task, is_primary=True),
+        other=make_task(workspace, "Two"),
+    )
+    made.token = {name: tokens.mint(TokenKind.PERSONAL, user=person) for name, person in people.items()}
     made.token["agent"] = tokens.mint(TokenKind.SESSION, session=made.session)
     return made
 
@@ -76,14 +84,14 @@ class Socket:
         accepted, _ = await self.wire.connect(timeout=5)
         return bool(accepted)
 
-    async def hear(self, timeout: float = 5) -> dict[str, Any]:
-        return dict(await self.wire.receive_json_from(timeout))
+    async def hear(self, within: float = 5) -> dict[str, Any]:
+        return dict(await self.wire.receive_json_from(within))
 
     async def heard_nothing(self) -> bool:
         return bool(await self.wire.receive_nothing(timeout=SHORT))
 
-    async def close_code(self, timeout: float = 8) -> int:
-        message = await self.wire.receive_output(timeout)
+    async def close_code(self, within: float = 8) -> int:
+        message = await self.wire.receive_output(within)
         assert message["type"] == "websocket.close", message
         return int(message["code"])
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session as SignIn
 from django.utils import timezone
 
 from tasks import access, envelopes, hints, hub, reach, socketwatch, tokens
@@ -13,13 +14,17 @@ from tasks.errors import NotFound
 from tasks.hub import Key, Notification
 from tasks.models import Membership, Task, Token, Workspace
 from tasks.principals import Principal
-from tasks.socketauth import SignIn
 from tasks.threads import in_thread
 from tests.realtime.conftest import Connect, World, make_session, make_task, sign_in
 
 BOUND_S = 5.0
 
 pytestmark = pytest.mark.scenario("H6")
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socketwatch, "EVERY_S", 0.05)
 
 
 def told(world: World) -> Notification:
@@ -42,6 +47,7 @@ async def test_a_lost_membership_ends_the_subscription(world: World, connect: Co
     assert (await left.ask("ping"))["type"] == "response"
 
 
+@pytest.mark.usefixtures("often")
 async def test_a_task_that_is_gone_or_moved_away_ends_the_subscription(world: World, connect: Connect) -> None:
     socket = await connect("viewer")
     await socket.follow(world.task)
@@ -64,6 +70,7 @@ def deactivate(world: World) -> None:
     User.objects.filter(pk=world.viewer.pk).update(is_active=False)
 
 
+@pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("end", [revoke, expire, deactivate])
 async def test_a_dead_token_closes_the_socket(world: World, connect: Connect, end: Callable[[World], None]) -> None:
     dies, stays = await connect("viewer"), await connect("owner")
@@ -82,6 +89,7 @@ def change_password(world: World) -> None:
     User.objects.filter(pk=world.viewer.pk).update(password=world.viewer.password)
 
 
+@pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("end", [sign_out, change_password, deactivate])
 async def test_a_dead_sign_in_closes_the_socket(world: World, connect: Connect, end: Callable[[World], None]) -> None:
     socket = await connect(cookie=await in_thread(sign_in, world.viewer))
@@ -90,6 +98,7 @@ async def test_a_dead_sign_in_closes_the_socket(world: World, connect: Connect, 
     assert await socket.close_code(BOUND_S) == socketwatch.DEAD_CREDENTIAL
 
 
+@pytest.mark.usefixtures("often")
 async def test_somebody_who_is_no_superuser_any_more_loses_what_only_that_showed(
     world: World, connect: Connect
 ) -> None:
@@ -100,9 +109,7 @@ async def test_somebody_who_is_no_superuser_any_more_loses_what_only_that_showed
     assert (await socket.hear(BOUND_S))["action"] == "unsubscribed"
 
 
-async def test_the_hint_starts_a_round_at_once(
-    world: World, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_hint_starts_a_round_at_once(world: World, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socketwatch, "EVERY_S", 3600)
     socket = await connect("viewer")
     await socket.follow(world.task)

@@ -30,7 +30,9 @@ async def test_a_page_of_another_origin_cannot_use_a_cookie_and_the_refusal_is_l
     assert cookie.partition("=")[2] not in caplog.text
 
 
-@pytest.mark.parametrize("origin", [f"http://{HOST}", f"https://{HOST}", "https://a.example", "https://x.b.example:444"])
+@pytest.mark.parametrize(
+    "origin", [f"http://{HOST}", f"https://{HOST}", "https://a.example", "https://x.b.example:444"]
+)
 async def test_our_own_page_and_trusted_ones_get_in_with_a_cookie(
     world: World, connect: Connect, settings: Settings, origin: str
 ) -> None:
@@ -71,7 +73,6 @@ async def test_a_changed_password_ends_a_cookie(world: World) -> None:
     assert await refused(cookie=cookie)
 
 
-@pytest.mark.scenario("H4")
 async def test_single_user_mode_lets_no_foreign_page_in(world: World, settings: Settings) -> None:
     settings.KANDEV_AUTH = "off"
     assert await refused(origin="http://evil.example")

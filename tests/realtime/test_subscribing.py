@@ -80,14 +80,15 @@ async def test_a_foreign_task_or_workspace_is_refused_like_an_unknown_one(
     socket = await connect(who)
     foreign = [{"task_id": str(world.other.pk)}, {"workspace_id": str(world.workspace.pk)}]
     for names in foreign:
-        replies = [await socket.ask("subscribe", **{key: value}) for key in names for value in (names[key], uuid.uuid4().hex)]
+        replies = [
+            await socket.ask("subscribe", **{key: value}) for key in names for value in (names[key], uuid.uuid4().hex)
+        ]
         for reply in replies:
             del reply["timestamp"]
         assert replies[0] == replies[1]
         assert (replies[0]["type"], replies[0]["payload"]["code"]) == ("error", "not_found")
 
 
-@pytest.mark.scenario("H5")
 async def test_an_agent_hears_of_its_own_session_only(world: World, connect: Connect) -> None:
     sibling = await in_thread(make_session, world.task)
     socket = await connect("agent")
@@ -97,7 +98,6 @@ async def test_an_agent_hears_of_its_own_session_only(world: World, connect: Con
     assert [(await socket.hear())["action"] for _ in range(2)] == ["yours", "the task"]
 
 
-@pytest.mark.scenario("H4")
 async def test_without_authentication_everybody_may_subscribe(
     world: World, connect: Connect, settings: Settings
 ) -> None:
