@@ -25,7 +25,7 @@ DAYS = (("30", _("30 days")), ("7", _("7 days")), ("90", _("90 days")), ("365", 
 class TokenForm(forms.Form):
     name = forms.CharField(label=_("Name"), max_length=200)
     scope = forms.ChoiceField(label=_("What it may do"), choices=SCOPES)
-    days = forms.ChoiceField(label=_("Expires after"), choices=DAYS, required=False)
+    days = forms.ChoiceField(label=_("Expires after"), choices=DAYS, required=False, initial="30")
 
     def mint(self, principal: Principal) -> str:
         days = self.cleaned_data["days"]

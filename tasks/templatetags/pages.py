@@ -7,9 +7,23 @@ from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 register = template.Library()
+
+STATES = {
+    "todo": _("To do"),
+    "in_progress": _("In progress"),
+    "review": _("In review"),
+    "done": _("Done"),
+    "created": _("Not started"),
+    "running": _("Running"),
+    "waiting_for_input": _("Waiting for input"),
+    "completed": _("Completed"),
+    "failed": _("Failed"),
+    "cancelled": _("Cancelled"),
+}
 
 
 @register.simple_tag
@@ -21,10 +35,16 @@ def icon(name: str, label: str = "") -> SafeString:
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}"></use></svg>', href)
 
 
+@register.filter
+def state_label(state: str) -> str:
+    """A state of a task or a session in words; one that is not known as it is."""
+    return str(STATES.get(str(state), state))
+
+
 @register.simple_tag
 def ago(when: dt.datetime) -> SafeString:
     """A time as people say it; the page keeps it fresh from the attribute."""
-    words = _("%(time)s ago") % {"time": timesince(when, depth=1)}
+    words = gettext("%(time)s ago") % {"time": timesince(when, depth=1)}
     stamp = when.astimezone(dt.UTC).isoformat()
     return format_html(
         '<time datetime="{}" title="{}" data-ago>{}</time>', stamp, stamp[:16].replace("T", " ") + " UTC", words

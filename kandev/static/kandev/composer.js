@@ -53,6 +53,7 @@ function sent(form, admission) {
   showError(form, "");
   say(form, text);
   announce(text);
+  form.closest(".dock")?.removeAttribute("data-wanted");
   field(form).focus();
   refresh("transcript", "queue", "tabs");
 }
@@ -63,17 +64,35 @@ function refused(form, reply) {
   say(form, ended ? "" : gettext("Not sent. Send again to retry."));
 }
 
+// Beside an open question the composer steps back, except for somebody who writes in it.
+function want(form) {
+  form.closest(".dock")?.setAttribute("data-wanted", "");
+}
+
+function showComposer(button) {
+  const form = button.closest(".dock").querySelector("[data-composer]");
+  if (!form) return;
+  want(form);
+  field(form).focus();
+}
+
 export function install() {
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-show-composer]");
+    if (button) showComposer(button);
+  });
   onFresh("[data-composer]", (form) => {
     const draft = drafts.load(form.dataset.draft);
     field(form).value = draft.content || "";
     grow(field(form));
+    if (draft.content) want(form);
     if (draft.trouble) showError(form, draft.trouble);
   });
   document.addEventListener("input", (event) => {
     const form = event.target.closest?.("[data-composer]");
     if (!form) return;
     drafts.save(form.dataset.draft, { content: field(form).value });
+    want(form);
     grow(field(form));
   });
   document.addEventListener("submit", (event) => {

@@ -1,30 +1,40 @@
-// Where the page looks: at its end when it opens, at an open question before that, and it follows new rows only for
-// somebody who is at the end already.
+// Where the page looks: at an open question, else at the end. It follows what comes in only for somebody who is there
+// already and who is not busy with a form.
 
 const NEAR = 160;
 let following = true;
 
 const root = () => document.scrollingElement;
+const question = () => document.querySelector("[data-pending-region] [data-bundle]:not([data-settled], [data-folded])");
 const atEnd = () => root().scrollHeight - root().scrollTop - root().clientHeight < NEAR;
+const atTopOf = (place) => Math.abs(place.getBoundingClientRect().top - parseFloat(getComputedStyle(place).scrollMarginTop)) < NEAR / 2;
+const atQuestion = () => Boolean(question()) && atTopOf(question());
+const busy = () => Boolean(document.activeElement.closest?.("[data-bundle]"));
 
-function toEnd() {
-  root().scrollTop = root().scrollHeight;
+function look() {
+  if (!following || busy()) return;
+  if (question()) question().scrollIntoView({ block: "start" });
+  else root().scrollTop = root().scrollHeight;
 }
 
 // Earlier rows come in above: what is being read stays where it is.
 function holdPlace(event) {
   if (!event.detail.elt?.matches?.("[data-keeps-scroll]")) return;
   const before = root().scrollHeight - root().scrollTop;
-  event.target.addEventListener("htmx:afterSettle", () => { root().scrollTop = root().scrollHeight - before; }, { once: true });
+  addEventListener("htmx:afterSettle", () => { root().scrollTop = root().scrollHeight - before; }, { once: true });
+}
+
+function afterSettle(event) {
+  if (event.target.id !== "late") return look();
+  const title = event.target.querySelector("h2");
+  title?.scrollIntoView({ block: "center" });
+  return title?.focus({ preventScroll: true });
 }
 
 export function install() {
   if (!document.querySelector(".task-page")) return;
-  addEventListener("scroll", () => { following = atEnd(); }, { passive: true });
+  addEventListener("scroll", () => { following = atEnd() || atQuestion(); }, { passive: true });
   document.body.addEventListener("htmx:beforeSwap", holdPlace);
-  document.body.addEventListener("kandev:refreshed", () => { if (following) toEnd(); });
-  document.body.addEventListener("htmx:afterSettle", (event) => {
-    if (event.target.id === "late") event.target.querySelector("h2")?.focus();
-    else if (following && !event.detail.elt?.matches?.("[data-keeps-scroll]")) toEnd();
-  });
+  document.body.addEventListener("kandev:refreshed", look);
+  document.body.addEventListener("htmx:afterSettle", afterSettle);
 }
