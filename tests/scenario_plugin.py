@@ -34,7 +34,7 @@ class Promises:
         return cls(frozenset(ids) - rulings, frozenset(row for row, once in found if once), rulings)
 
 
-@dataclass
+@dataclass(eq=False)  # pytest keeps its plugins in sets
 class Scenarios:
     """What one run has seen, and its judgement."""
 

@@ -112,3 +112,12 @@ def test_a_promise_that_stands_twice_is_an_error(tree: Tree) -> None:
     code, output = tree.run()
     assert code != 0
     assert "A1 stands there twice" in output
+
+
+def test_conftests_below_the_top_do_not_disturb_it(tree: Tree) -> None:
+    (tree.folder / "tests/below").mkdir()
+    (tree.folder / "tests/below/conftest.py").touch()
+    tree.test("one", "A1", "A2", "J1")
+    (tree.folder / "tests/test_one.py").rename(tree.folder / "tests/below/test_one.py")
+    tree.test("two", "A1")
+    assert tree.run()[0] == 0
