@@ -78,6 +78,9 @@ def _start() -> None:
         from daphne.server import twisted_loop
         from twisted.internet import reactor
 
+        from kandev import pacing
+
+        pacing.install()
         reactor.callWhenRunning(server.on_loop, twisted_loop)  # type: ignore[attr-defined]
 
 
