@@ -26,11 +26,11 @@ def provide_secret_key(command: str) -> None:
         os.environ["SECRET_KEY"] = secrets.token_urlsafe(50)
 
 
-def kept(path: Path) -> str:
-    """The random text in `path`, made at the first call. Of two first calls at once, one reads what the other made."""
+def kept(path: Path, size: int = 50) -> str:
+    """The text in `path`, made of `size` random bytes at the first call. Two first calls at once get the same."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
-        keep(path, secrets.token_urlsafe(50))
+        keep(path, secrets.token_urlsafe(size))
     return path.read_text().strip()
 
 

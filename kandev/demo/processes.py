@@ -1,5 +1,6 @@
 """The processes of a local installation: commands, a server and a runner, ended together whatever happens."""
 
+import logging
 import os
 import signal
 import socket
@@ -32,6 +33,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def check_free(host: str, port: int) -> None:
+    """Another server on this port would answer in our name. Raises LocalError."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError as error:
+        raise LocalError(f"cannot listen on {host} port {port}: {error.strerror}") from None
+
+
 def address(host: str, port: int) -> str:
     """Where a server that listens on `host` is found from this machine."""
     literal = f"[{host}]" if ":" in host else host
@@ -54,6 +66,7 @@ class Local:
     """Starts processes in one environment. Leaving the `with` block ends them, the youngest first."""
 
     def __init__(self, environment: dict[str, str], logs: Path | None = None) -> None:
+        logging.getLogger("httpx2").setLevel(logging.WARNING)  # it tells of every request
         self._environment = {**environment, "PYTHONUNBUFFERED": "1"}
         self._logs = logs
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
@@ -99,7 +112,8 @@ class Local:
         return f": {last_line((self._logs / f'{name}.log').read_text(errors='replace'))}" if self._logs else ""
 
     def start_server(self, host: str, port: int) -> str:
-        """Starts the web server and returns its address once it is ready."""
+        """Starts the web server and returns its address once it is ready. Raises LocalError, also for a taken port."""
+        check_free(host, port)
         self.start("server", ["-m", "daphne", "-v", "0", "-b", host, "-p", str(port), "kandev.asgi:application"])
         url, deadline = address(host, port), time.monotonic() + START_S
         with httpx2.Client(trust_env=False, timeout=5) as http:

@@ -76,7 +76,7 @@ def seed_person() -> bool:
     """Makes the demo person once, with a random password. True when it was made now."""
     if User.objects.filter(username=NAME).exists():
         return False
-    User.objects.create_user(NAME, password=localkeys.kept(PASSWORD))
+    User.objects.create_user(NAME, password=localkeys.kept(PASSWORD, 12))
     return True
 
 
