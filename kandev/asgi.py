@@ -10,11 +10,12 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kandev.settings")
 
-from django.core.asgi import get_asgi_application  # noqa: E402
+from django.core.asgi import get_asgi_application
 
 django_application = get_asgi_application()
 
 from clarifications.api import wait  # noqa: E402
+from clarifications.mcp.apps import external_app, session_app  # noqa: E402
 from kandev import probes, server  # noqa: E402
 from tasks import sockets  # noqa: E402
 from turns.runner_socket import RunnerSocket  # noqa: E402
@@ -25,6 +26,7 @@ Send = Callable[[Any], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 runner_application = RunnerSocket.as_asgi()
+MCP: dict[str, App] = {"/mcp": external_app, "/mcp/session": session_app}
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -42,6 +44,8 @@ def _http(scope: Scope) -> App:
     path = scope["path"]
     if path in probes.PATHS:
         return probes.application
+    if path.rstrip("/") in MCP:
+        return MCP[path.rstrip("/")]
     if wait.matches(path):
         return wait.application
     return django_application

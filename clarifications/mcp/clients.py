@@ -1,7 +1,7 @@
 """`Mcp-Session-Id` without a table: signed for the credential that it was given to, so any process can check it (B59).
 
 It carries no authority and no state. It tells one client of a token from another, so that a cancellation meets its own
-call. One of another credential is unknown (404), as one that never was; it outlives restarts as long as SECRET_KEY does.
+call. One of another credential is unknown (404), as one that never was; it outlives restarts, as SECRET_KEY does.
 """
 
 import secrets

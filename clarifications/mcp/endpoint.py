@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils import timezone
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_one
@@ -33,7 +34,7 @@ from mcp_types import (
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from clarifications.mcp import admitting, cancelling, clients, wire
+from clarifications.mcp import admitting, cancelling, clients, tools, wire
 from clarifications.mcp.admitting import ClientGoneError, Incoming, Receive, RefusedError, Scope, Send
 from clarifications.mcp.exchange import CANCELLED, Exchange, exchange_of
 from clarifications.mcp.reply import Reply
@@ -165,7 +166,9 @@ def _with_object_arguments(request: JSONRPCRequest) -> dict[str, Any] | None:
     """Arguments that are no object are given to the tool as one, so that it can say what it expects (B73)."""
     params = request.params
     arguments = params.get("arguments") if params is not None and request.method == "tools/call" else None
-    return params if arguments is None or isinstance(arguments, dict) else {**(params or {}), "arguments": {"": arguments}}
+    if arguments is None or isinstance(arguments, dict):
+        return params
+    return {**(params or {}), "arguments": {tools.NOT_AN_OBJECT: arguments}}
 
 
 async def _take_response(post: Post, reply: Reply) -> None:
@@ -193,12 +196,14 @@ async def _finish(exchange: Exchange, answer: dict[str, Any], *, modern: bool) -
     await asyncio.sleep(0)  # a disconnect that has arrived is seen before the bytes go out
     if exchange.why == CANCELLED:
         answer = wire.error(exchange.request_id, ErrorData(code=REQUEST_CANCELLED, message="Request cancelled"))
+    there, written_at = not exchange.gone.is_set(), timezone.now()
     if not exchange.disconnected:
         code = answer.get("error", {}).get("code")
         await exchange.reply.end(answer, ERROR_CODE_HTTP_STATUS.get(code, 200) if modern else 200)
-    record = exchange.lost if exchange.gone.is_set() else exchange.written
-    if record is not None:
-        await record()
+    if there and exchange.written is not None:
+        await exchange.written(written_at)
+    elif not there and exchange.lost is not None:
+        await exchange.lost()
 
 
 def _error_data(error: Exception) -> ErrorData:

@@ -1,6 +1,7 @@
-"""One request of a client and everything that belongs to it while it runs: the SDK's dispatch context for this transport."""
+"""One request of a client and what belongs to it while it runs: the SDK's dispatch context for this transport."""
 
 import asyncio
+import datetime as dt
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -35,7 +36,8 @@ watch = Watch()
 class Exchange:
     """`gone` is set when nobody is there to take the result, `why` says how that came; the first reason stays.
 
-    `written` is called after the result went out to a connected client, `lost` when it could not.
+    `written` is called after the result went out to a connected client, with the time just before it did; `lost` when
+    there was none.
     """
 
     principal: Principal
@@ -44,7 +46,7 @@ class Exchange:
     reply: Reply
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     why: str = ""
-    written: Callable[[], Awaitable[None]] | None = None
+    written: Callable[[dt.datetime], Awaitable[None]] | None = None
     lost: Callable[[], Awaitable[None]] | None = None
     told: int = 0
 
@@ -84,7 +86,7 @@ class Exchange:
     # The tool's side
 
     async def keepalive(self, waited_s: float) -> None:
-        """Progress that rises, for the client that gave a token (also `0` and ""); bytes of the stream for any other."""
+        """Progress that rises, for a client that gave a token (also `0` and ""); mere bytes for any other."""
         self.told += 1
         if self.progress_token is None:
             await self.reply.comment()
