@@ -21,9 +21,9 @@ def caller(request: Request) -> Principal:
     return cast(Principal, request.user)
 
 
-def given(request: Request, serializer: type[serializers.Serializer[Any]], *, partial: bool = False) -> dict[str, Any]:
-    """The validated body; Invalid names what is wrong. Unknown fields are ignored, `partial` allows absent ones."""
-    made = serializer(data=request.data, partial=partial)
+def given(request: Request, serializer: type[serializers.Serializer[Any]]) -> dict[str, Any]:
+    """The validated body; Invalid names what is wrong, unknown fields are ignored."""
+    made = serializer(data=request.data)
     made.is_valid(raise_exception=True)
     return dict(made.validated_data)
 

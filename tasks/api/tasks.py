@@ -87,8 +87,8 @@ class Tasks(Api):
     )
     def get(self, request: Request) -> Response:
         """Tasks that the caller sees, oldest first, their summaries repaired on the way."""
-        rows = _filtered(request, Task.objects.reachable(caller(request)).with_pending())
         with ProjectionFailed.guard():
+            rows = _filtered(request, Task.objects.reachable(caller(request)).with_pending())
             found, following, preceding = pagination.page(request, rows)
         return pagination.response(_shapes(found), following, preceding)
 
@@ -122,7 +122,7 @@ class OneTask(Api):
         """Changes what is given; the state has its own address. Archiving cancels the live sessions."""
         principal = caller(request)
         task = access.task(principal, pk, Need.WRITE)
-        editing.edit_task(task.pk, **_changes(principal, given(request, TaskChange, partial=True)))
+        editing.edit_task(task.pk, **_changes(principal, given(request, TaskChange)))
         return Response(shown_task(task))
 
     @extend_schema(parameters=[openapi.path_id()], request=None, responses=openapi.responses({204: None}, 403))

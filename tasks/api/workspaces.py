@@ -25,7 +25,9 @@ class WorkspaceIn(serializers.Serializer[Any]):
     members = MemberIO(many=True, required=False)
 
 
-class WorkspaceChange(WorkspaceIn):
+class WorkspaceChange(serializers.Serializer[Any]):
+    name = fields.Text(max_length=200, required=False)
+    members = MemberIO(many=True, required=False)
     owner = fields.Text(max_length=150, allow_null=True, required=False)
 
 
@@ -81,7 +83,7 @@ class OneWorkspace(Api):
     def patch(self, request: Request, pk: str) -> Response:
         """Owner and admins may change what is given; `members` replaces all of them."""
         row = access.workspace(caller(request), pk, Need.WRITE)
-        data = given(request, WorkspaceChange, partial=True)
+        data = given(request, WorkspaceChange)
         sharing.change_workspace(
             row.pk,
             name=data.get("name"),
