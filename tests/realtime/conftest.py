@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 from tasks import hub, sockets, tokens
 from tasks.models import Membership, Role, Session, Task, TokenKind, Workspace
+from tests.realtime.redis_server import Redis
 
 SHORT = 0.2
 
@@ -106,6 +108,13 @@ class Socket:
         reply = await self.ask("subscribe", task_id=str(task.pk))
         assert reply["type"] == "response", reply
         return dict(reply["payload"])
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[Redis]:
+    made = Redis(tmp_path)
+    yield made
+    made.stop()
 
 
 Connect = Callable[..., Awaitable[Socket]]

