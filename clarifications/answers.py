@@ -1,5 +1,5 @@
-"""What a person may answer (contract 4): checked against the bundle's questions and brought into the one normal form, so
-that two submissions that mean the same give the same bytes (promise G5)."""
+"""What a person may answer (contract 4): checked against the bundle's questions and brought into the one normal form,
+so that two submissions that mean the same give the same bytes (promise G5)."""
 
 from dataclasses import dataclass
 from typing import Any

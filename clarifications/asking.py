@@ -1,7 +1,7 @@
 """Ask: one function for REST and MCP; the bundle's rows are written in one transaction (promises B1-B3, B7).
 
-Other writers: an identical ask (joins), a cancel or a reservation of this turn (refused, R21), the session's end. All are
-read under the session lock. If the process dies after the commit, the question stands and detaches with the lease.
+Other writers: an identical ask (joins), a cancel or a reservation of this turn (refused, R21), the session's end. All
+are read under the session lock. If the process dies after the commit, the question stands and detaches with the lease.
 """
 
 import datetime as dt
@@ -60,7 +60,9 @@ def _session(principal: Principal, session_id: object) -> Session:
 
 
 def open_turn(principal: Principal, session: Session) -> Turn:
-    """The session's current turn, which runs, is not told to end, and is the caller's own (R21, R26); needs the lock."""
+    """The session's current turn, which runs, is not told to end, and is the caller's own (R21, R26); needs the
+    lock.
+    """
     turn = Turn.objects.current_of(session.pk)
     if session.terminal or turn is None or turn.completed_at is not None or turn.cancel_requested_at is not None:
         raise SessionUnavailable("this session has no running turn to ask in")
@@ -70,13 +72,15 @@ def open_turn(principal: Principal, session: Session) -> Turn:
 
 
 def _same(turn: Turn, fingerprint: str) -> str | None:
-    """The bundle that the same questions join: active, claimed but not handed over, or handed over and not yet taken (R19, R20)."""
+    """The bundle that the same questions join: active, claimed but not handed over, or handed over and not yet taken
+    (R19, R20).
+    """
     mine = Message.objects.questions().filter(session=turn.session_id, turn_id=turn.pk)
     asked = mine.filter(metadata__asked_fingerprint=fingerprint).order_by("-created_at", "-id")
-    active = asked.active().values_list("pending_id", flat=True).first()
-    if active is not None:
-        return active
-    for pending_id in dict.fromkeys(asked.values_list("pending_id", flat=True)):
+    active = [str(pk) for pk in asked.active().values_list("pending_id", flat=True)[:1]]
+    if active:
+        return active[0]
+    for pending_id in dict.fromkeys(map(str, asked.values_list("pending_id", flat=True))):
         claims = Claim.objects.filter(pending_id=pending_id, turn_id=turn.pk)
         if claims.filter(state=ClaimState.CLAIMED).exists() or claims.filter(replayable=True).exists():
             return pending_id

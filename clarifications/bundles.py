@@ -98,6 +98,6 @@ def newest_claim(pending_id: str) -> Claim | None:
 
 def is_provisional(claim: Claim) -> bool:
     """The hand-over is under way; once nobody can know its outcome the bundle shows as terminal (contract 4)."""
-    if claim.state == ClaimState.FINALIZED or claim.state == ClaimState.RETIRED:
+    if claim.state in (ClaimState.FINALIZED, ClaimState.RETIRED):
         return False
     return not Dispatch.objects.filter(claim_id=claim.pk, ambiguous=True).unsettled().exists()

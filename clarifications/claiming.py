@@ -40,7 +40,8 @@ class _Wait(Exception):
 def claim(principal: Principal, bundle: bundles.Bundle, said: Submission, deadline: dt.datetime) -> Claim | Lost:
     """The stored claim of this caller, or what the winner decided.
 
-    Raises NotActive when nobody won and the bundle is not active; Unavailable when `deadline` came first, rows untouched.
+    Raises NotActive when nobody won and the bundle is not active; Unavailable when `deadline` came first, rows
+    untouched.
     """
     with hints.Waiting(f"session:{bundle.session.pk}", leases.topic(bundle.pending_id)) as waiting:
         while True:
@@ -60,14 +61,17 @@ def _try(principal: Principal, bundle: bundles.Bundle, said: Submission) -> Clai
         except NotFound:
             raise NotActive from None
         found = list(Message.objects.bundle(bundle.pending_id).with_active().select_for_update(of=("self",)))
-        if not bundles.well_formed(found) or not any(row.is_active for row in found):
+        turn_id = bundles.turn_identity(found)
+        if turn_id is None or not bundles.well_formed(found) or not any(row.is_active for row in found):
             return _not_mine(bundle, found)
         if not said.rejected:
             _one_at_a_time(bundle)
-        return _store(principal, bundle, said, found)
+        return _store(principal, bundle, said, found, turn_id)
 
 
-def _store(principal: Principal, bundle: bundles.Bundle, said: Submission, found: list[Message]) -> Claim:
+def _store(
+    principal: Principal, bundle: bundles.Bundle, said: Submission, found: list[Message], turn_id: uuid.UUID
+) -> Claim:
     now, claim_id = timezone.now(), uuid.uuid4()
     mine = [row for row in found if row.status in ("", "pending")]
     rows.write(mine, lambda metadata: _answered(metadata, said, claim_id), now)
@@ -75,7 +79,7 @@ def _store(principal: Principal, bundle: bundles.Bundle, said: Submission, found
         id=claim_id,
         pending_id=bundle.pending_id,
         session_id=bundle.session.pk,
-        turn_id=bundles.turn_identity(found),
+        turn_id=turn_id,
         message_ids=[str(row.pk) for row in mine],
         status=said.status,
         response=shapes.response(bundle.pending_id, _as_stored(found, mine), now, said.reject_reason),

@@ -1,4 +1,6 @@
-"""Cancel, expire, delete: a bundle ends without an answer (promises F3, F5, F7, R11, R40). Each is guarded under the session lock."""
+"""Cancel, expire, delete: a bundle ends without an answer (promises F3, F5, F7, R11, R40). Each is guarded under the
+session lock.
+"""
 
 import datetime as dt
 import uuid
@@ -56,7 +58,9 @@ def session_ending(session: Session, now: dt.datetime) -> None:
 
 
 def expire_session(session_id: uuid.UUID, now: dt.datetime) -> None:
-    """Expires the current turn's open questions of an ended session, before its event is told (F3). Again is a no-op."""
+    """Expires the current turn's open questions of an ended session, before its event is told (F3). Again is a
+    no-op.
+    """
     try:
         with transaction.atomic():
             session = revisions.lock_session(session_id)
@@ -79,5 +83,3 @@ def message_deleted(row: Message, session: Session, now: dt.datetime) -> None:
         leases.drop_bundle(row.pending_id)
         background.after_commit(completing.judge, session.task_id)
     revisions.advance(session.pk)
-
-

@@ -1,8 +1,9 @@
 """Confirm: the waiter takes the answer durably, then returns it (promises C1, C3, C4).
 
-Other writers: the responder's restore or its switch to the detached path, a sweep, the end of the turn or session, a fellow
-waiter. The session lock orders them; the confirm restates the claim, its own lease, the session and the turn (CONFIRM_LEASE).
-If the process dies before the commit, the claim is restored; after it, the watchdog covers the silence.
+Other writers: the responder's restore or its switch to the detached path, a sweep, the end of the turn or session, a
+fellow waiter. The session lock orders them; the confirm restates the claim, its own lease, the session and the turn
+(CONFIRM_LEASE). If the process dies before the commit, the claim is restored; after it, the watchdog covers the
+silence.
 """
 
 import datetime as dt
@@ -25,7 +26,7 @@ def look(lease: WaiterLease) -> Ended | None:
     if mine is None:
         return _after_loss(lease)
     if mine.claim_id is not None:
-        return _owed(mine)
+        return _owed(mine.claim_id)
     if not Claim.objects.filter(pending_id=lease.pending_id, state=ClaimState.CLAIMED).exists():
         return None if _stands(lease.pending_id) else _settled(lease)
     return confirm(lease)
@@ -44,8 +45,8 @@ def _turn_open(turn_id: uuid.UUID) -> bool:
     return Turn.objects.filter(pk=turn_id, completed_at__isnull=True).exists()
 
 
-def _owed(mine: WaiterLease) -> Ended:
-    claim = Claim.objects.get(pk=mine.claim_id)
+def _owed(claim_id: uuid.UUID) -> Ended:
+    claim = Claim.objects.get(pk=claim_id)
     return standing.handed(claim, list(Message.objects.bundle(claim.pending_id)))
 
 
@@ -53,7 +54,7 @@ def _settled(lease: WaiterLease) -> Ended | None:
     """No pending row and no open claim: the answer was confirmed between two looks, or the bundle ended."""
     mine = WaiterLease.objects.filter(pk=lease.pk).first()
     if mine is not None and mine.claim_id is not None:
-        return _owed(mine)
+        return _owed(mine.claim_id)
     if Claim.objects.open().filter(pending_id=lease.pending_id).exists() or _stands(lease.pending_id):
         return None
     leases.end(lease.pk)
@@ -88,7 +89,9 @@ def _own(lease: WaiterLease) -> bool:
 def _current(lease: WaiterLease) -> bool:
     """The turn still runs, is current, and no cancel was sent for it."""
     turn = Turn.objects.current_of(lease.session_id)
-    return turn is not None and turn.pk == lease.turn_id and turn.completed_at is None and turn.cancel_requested_at is None
+    return (
+        turn is not None and turn.pk == lease.turn_id and turn.completed_at is None and turn.cancel_requested_at is None
+    )
 
 
 def _take(claim: Claim) -> bool:
@@ -100,7 +103,7 @@ def leave(lease: WaiterLease, lost: bool) -> Ended | None:
     """The waiter gives up; None when it did so empty-handed, else what it is owed after all."""
     mine = WaiterLease.objects.filter(pk=lease.pk).first()
     if mine is not None and mine.claim_id is not None and not lost:
-        return _owed(mine)
+        return _owed(mine.claim_id)
     if mine is None and not lost:
         return _after_loss(lease)
     detaching.leave(lease, timezone.now(), grace=lost)

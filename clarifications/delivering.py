@@ -1,7 +1,7 @@
 """Hand over: the claimed answer goes to the live waiter, else as one dispatch (contract 4, design "Durable order").
 
-One budget holds everything (R6): a waiter that does not confirm is given up after half of it, the old turn's end is awaited
-until a quarter is left, the revoke and its reply fit into the last sixth of the dispatch's share.
+One budget holds everything (R6): a waiter that does not confirm is given up after half of it, the old turn's end is
+awaited until a quarter is left, the revoke and its reply fit into the last sixth of the dispatch's share.
 The caller's thread runs this to its end whether or not its client still listens (D11).
 """
 
@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 def deliver(claim: Claim, session: Session) -> dict[str, Any]:
     """Hands the claim over and returns the winner's 200.
 
-    Raises DeliveryFailed or ConvergenceFailed (the bundle is pending again), NotActive (retired: beaten by a newer turn or
-    the session's end), DispatchUnpublished, DispatchAmbiguous (not retryable).
+    Raises DeliveryFailed or ConvergenceFailed (the bundle is pending again), NotActive (retired: beaten by a newer
+    turn or the session's end), DispatchUnpublished, DispatchAmbiguous (not retryable).
     """
     deadline = claim.responded_at + leases.budget()
     try:
@@ -41,7 +41,7 @@ def deliver(claim: Claim, session: Session) -> dict[str, Any]:
             claim.refresh_from_db()
     except KandevError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - logged there; the database says what it meant
         return _after_fault(claim, session, error)
     return _conclude(claim, session)
 
@@ -162,13 +162,17 @@ def _carry(claim: Claim, session: Session, dispatch: Dispatch, deadline: dt.date
 
 
 def _give_back(claim: Claim, session: Session, reason: str) -> None:
-    """Nothing was sent: the rows are pending again before anybody is told so; raises unless the claim was settled meanwhile."""
+    """Nothing was sent: the rows are pending again before anybody is told so; raises unless the claim was settled
+    meanwhile.
+    """
     if restoring.restore(claim.pk):
         _told_refused(claim, session, reason)
 
 
 def _told_refused(claim: Claim, session: Session, reason: str) -> None:
-    """After the restore's commit: 503 once the summary shows the restored rows (R32), or 409 when the claim was beaten."""
+    """After the restore's commit: 503 once the summary shows the restored rows (R32), or 409 when the claim was
+    beaten.
+    """
     claim.refresh_from_db()
     if claim.state == ClaimState.RETIRED:
         raise NotActive
@@ -210,5 +214,3 @@ def _conclude(claim: Claim, session: Session) -> dict[str, Any]:
     if claim.state == ClaimState.ACCEPTED:
         raise DispatchUnpublished
     return shapes.outcome(True, claim.status, "delivered", claim.response)
-
-

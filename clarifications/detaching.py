@@ -1,7 +1,7 @@
 """Detach: nobody waits any more, the question stands (promises F1, F2, F4).
 
-Other writers: a claim or a newer turn (their rows are no longer active, so the guarded read under the session lock skips
-them), a re-ask (it took the lease back first). Again is a no-op without write or event.
+Other writers: a claim or a newer turn (their rows are no longer active, so the guarded read under the session lock
+skips them), a re-ask (it took the lease back first). Again is a no-op without write or event.
 """
 
 import datetime as dt
@@ -21,7 +21,9 @@ from turns.querysets import MessageQuerySet
 
 
 def leave(lease: WaiterLease, now: dt.datetime, *, grace: bool) -> None:
-    """A waiter's end by time-out (`grace` False: the turn is paused at once) or lost connection (after the grace, K5)."""
+    """A waiter's end by time-out (`grace` False: the turn is paused at once) or lost connection (after the grace,
+    K5).
+    """
     try:
         with transaction.atomic():
             revisions.lock_session(lease.session_id)
@@ -79,7 +81,9 @@ def reattach(session_id: uuid.UUID, pending_id: str, now: dt.datetime) -> None:
 
 
 def turn_over(turn: Turn, now: dt.datetime) -> None:
-    """The turn has ended or is told to end: its waiters lose their leases and its questions detach, in this transaction."""
+    """The turn has ended or is told to end: its waiters lose their leases and its questions detach, in this
+    transaction.
+    """
     revisions.require_transaction()
     mine = WaiterLease.objects.filter(turn_id=turn.pk, claim_id__isnull=True)
     for pending_id in set(mine.values_list("pending_id", flat=True)):

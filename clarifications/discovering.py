@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from django.core import signing
-from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models import Exists, OuterRef, Q, TextField, Value
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -68,11 +68,11 @@ def _heads(rows: MessageQuerySet) -> MessageQuerySet:
     """One row a bundle, its first active one, of bundles that an answer can win."""
     fellows = Message.objects.filter(pending_id=OuterRef("pending_id"))
     earlier = Q(created_at__lt=OuterRef("created_at")) | Q(created_at=OuterRef("created_at"), id__lt=OuterRef("id"))
-    unnamed = Coalesce(KeyTextTransform("question_id", "metadata"), Value(""))
+    named = Coalesce(KeyTextTransform("question_id", "metadata"), Value(""), output_field=TextField())
     other_turn = Q(turn_id__isnull=False) & ~Q(turn_id=OuterRef("turn_id"))
     strange = ~Q(session=OuterRef("session")) | ~Q(type=QUESTION) | other_turn | Q(named="")
     return rows.exclude(pending_id="").filter(
-        ~Exists(fellows.active().filter(earlier)), ~Exists(fellows.annotate(named=unnamed).filter(strange))
+        ~Exists(fellows.active().filter(earlier)), ~Exists(fellows.annotate(named=named).filter(strange))
     )
 
 

@@ -18,7 +18,8 @@ from turns.models import Message
 
 
 def finalize(claim_id: uuid.UUID, expected: ClaimState, session: Session) -> bool:
-    """Clears the intent of a confirmed claim or a stored rejection; False when somebody else did, or it is no longer so.
+    """Clears the intent of a confirmed claim or a stored rejection; False when somebody else did, or it is no longer
+    so.
 
     A rejection is stored without the session lock: its only rival is the confirm or the restore of this very claim, and
     the guarded update decides between them.

@@ -9,6 +9,7 @@ from clarifications import closing, detaching, restoring, watching
 from clarifications import rows as question_rows
 from clarifications.finalizing import finalize_locked
 from clarifications.models import Claim, ClaimState, WaiterLease
+from clarifications.querysets import ClaimQuerySet
 from tasks.models import Session
 from tasks.registry import PendingKind
 from turns import ending
@@ -32,13 +33,18 @@ def outstanding(session_id: uuid.UUID) -> bool:
 
 def may_attempt(dispatch: Dispatch) -> bool:
     if dispatch.kind == DispatchKind.ANSWER:
-        return Claim.objects.filter(pk=dispatch.claim_id, state=ClaimState.CLAIMED).exists()
+        return _claims(dispatch).filter(state=ClaimState.CLAIMED).exists()
     return dispatch.kind != DispatchKind.FALLBACK or watching.may_attempt(dispatch)
 
 
 def dispatch_accepted(dispatch: Dispatch, now: dt.datetime) -> None:
     if dispatch.kind == DispatchKind.ANSWER:
-        Claim.objects.filter(pk=dispatch.claim_id, state=ClaimState.CLAIMED).update(state=ClaimState.ACCEPTED)
+        _claims(dispatch).filter(state=ClaimState.CLAIMED).update(state=ClaimState.ACCEPTED)
+
+
+def _claims(dispatch: Dispatch) -> ClaimQuerySet:
+    """The claim that rides on a dispatch, as a queryset; empty for one that carries none."""
+    return Claim.objects.filter(pk__in=[dispatch.claim_id] if dispatch.claim_id else [])
 
 
 def dispatch_published(dispatch: Dispatch, session: Session, now: dt.datetime) -> None:
@@ -52,7 +58,7 @@ def dispatch_undone(dispatch: Dispatch, session: Session, now: dt.datetime) -> N
     if dispatch.kind == DispatchKind.FALLBACK:
         watching.undone(dispatch, now)
         return
-    claim = Claim.objects.filter(pk=dispatch.claim_id).first() if dispatch.kind == DispatchKind.ANSWER else None
+    claim = _claims(dispatch).first() if dispatch.kind == DispatchKind.ANSWER else None
     if claim is not None:
         restoring.restore_locked(claim, session, now)
 

@@ -1,4 +1,5 @@
-"""Late answers (contract 5): an unanswered question that is superseded or expired, answered as one ordinary user message.
+"""Late answers (contract 5): an unanswered question that is superseded or expired, answered as one ordinary user
+message.
 
 It never touches the bundle's rows (L6). What may be answered late is judged under the session lock in the admitting
 transaction (R37).
@@ -72,5 +73,3 @@ def offered(pending_id: str) -> bool:
     claim = bundles.newest_claim(pending_id)
     retired = claim is not None and claim.state == ClaimState.RETIRED
     return retired or all(row.status in ("", "pending", "expired") for row in rows)
-
-

@@ -60,7 +60,9 @@ class Claim(models.Model):
         ordering = ("responded_at", "id")
         constraints = [
             models.UniqueConstraint(
-                fields=("pending_id",), condition=Q(state__in=("claimed", "confirmed", "accepted")), name="claim_one_open"
+                fields=("pending_id",),
+                condition=Q(state__in=("claimed", "confirmed", "accepted")),
+                name="claim_one_open",
             ),
         ]
         indexes = [
@@ -79,7 +81,9 @@ class LeaseKind(models.TextChoices):
 
 
 class WaiterLease(models.Model):
-    """An agent that waits right now in one server process. The `request` kind is the first moment of waiting (contract 3)."""
+    """An agent that waits right now in one server process. The `request` kind is the first moment of waiting
+    (contract 3).
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     pending_id = models.CharField(max_length=200)
@@ -126,7 +130,11 @@ class Watchdog(models.Model):
     closed_because = models.CharField(max_length=60, blank=True, default="")
 
     class Meta:
-        indexes = [models.Index(fields=("session", "due_at"), name="watchdog_open", condition=Q(state__in=("armed", "fallback")))]
+        indexes = [
+            models.Index(
+                fields=("session", "due_at"), name="watchdog_open", condition=Q(state__in=("armed", "fallback"))
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.state} {self.claim_id}"

@@ -10,7 +10,7 @@ from django.db.models import Q, QuerySet
 from tasks import instances
 
 if TYPE_CHECKING:
-    from clarifications.models import Claim, WaiterLease
+    from clarifications.models import Claim, WaiterLease  # noqa: F401 - the classes below are generic in them
 
 OPEN = ("claimed", "confirmed", "accepted")
 

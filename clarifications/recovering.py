@@ -1,4 +1,5 @@
-"""What a dead process left in this layer: claims without a hand-over, waiters, questions of ended sessions (E1, E7, E12, R16).
+"""What a dead process left in this layer: claims without a hand-over, waiters, questions of ended sessions (E1, E7,
+E12, R16).
 
 Runs after the reservations (promise E8). Each piece is one guarded transaction, so two sweepers cannot both act.
 """

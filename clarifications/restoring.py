@@ -1,7 +1,7 @@
 """Restore or retire: what becomes of a claim whose hand-over is known not to have happened (D3, D9, R7, R12).
 
-Restore gives back exactly the rows of the claim: pending while their turn is current, expired once the session has ended.
-A claim beaten by a newer turn or the session's end is retired: its rows stay, nothing reached the agent.
+Restore gives back exactly the rows of the claim: pending while their turn is current, expired once the session has
+ended. A claim beaten by a newer turn or the session's end is retired: its rows stay, nothing reached the agent.
 Other writers: the confirm, the accept, another restore. The guarded update on the claim's state decides.
 """
 

@@ -11,8 +11,12 @@ RESOLVED = ("answered", "rejected")
 DELIVERY = {ClaimState.CLAIMED: "pending", ClaimState.RETIRED: "undelivered", ClaimState.RESTORED: "pending"}
 
 
-def response(pending_id: str, rows: list[Message], responded_at: dt.datetime | None, reason: str = "") -> dict[str, Any]:
-    """The `response` object, rebuilt from the rows in the bundle's order; a row without a response gives no entry (R35)."""
+def response(
+    pending_id: str, rows: list[Message], responded_at: dt.datetime | None, reason: str = ""
+) -> dict[str, Any]:
+    """The `response` object, rebuilt from the rows in the bundle's order; a row without a response gives no entry
+    (R35).
+    """
     status = resolved_status(rows)
     rejected = status == "rejected"
     answers = [] if rejected else [_entry(row) for row in rows if isinstance(row.metadata.get("response"), dict)]

@@ -41,7 +41,12 @@ def begin(principal: Principal, pending_id: str, kind: LeaseKind) -> WaiterLease
 def _own_open_turn(principal: Principal, bundle: bundles.Bundle) -> Turn | None:
     """The bundle's turn when it is current, runs, is not told to end, and is the one of this token (R26)."""
     turn = Turn.objects.current_of(bundle.session.pk)
-    if turn is None or turn.pk != bundle.turn_id or turn.completed_at is not None or turn.cancel_requested_at is not None:
+    if (
+        turn is None
+        or turn.pk != bundle.turn_id
+        or turn.completed_at is not None
+        or turn.cancel_requested_at is not None
+    ):
         return None
     token = principal.token
     return turn if token is None or token.turn_id in (None, turn.pk) else None
@@ -60,7 +65,11 @@ def over(pending_id: str, turn_open: bool = True) -> Ended:
     """How a wait on this bundle ends when there is nothing to wait for; needs the session lock or may be outdated."""
     claim = bundles.newest_claim(pending_id)
     rows = list(Message.objects.bundle(pending_id))
-    if claim is not None and claim.path == ClaimPath.LIVE and claim.state in (ClaimState.CONFIRMED, ClaimState.FINALIZED):
+    if (
+        claim is not None
+        and claim.path == ClaimPath.LIVE
+        and claim.state in (ClaimState.CONFIRMED, ClaimState.FINALIZED)
+    ):
         return handed(claim, rows) if turn_open or claim.replayable else Ended("detached")
     return Ended(_code(rows, claim))
 

@@ -1,4 +1,5 @@
-"""Wait: an agent's call that is held open. A coroutine, a lease row and a wake-up; no thread and no connection meanwhile (B6).
+"""Wait: an agent's call that is held open. A coroutine, a lease row and a wake-up; no thread and no connection
+meanwhile (B6).
 
 `wait` registers, then looks, then sleeps until a hint or the slow poll. What ends it is decided by the database alone:
 a claim it can confirm, a claim confirmed by a fellow waiter, or a lease that something took away.
@@ -36,7 +37,9 @@ def stop() -> None:
 
 @dataclass(frozen=True)
 class Waited:
-    """How a wait ended: `code` is answered or rejected with the `response` object of contract 4, or says why nothing came."""
+    """How a wait ended: `code` is answered or rejected with the `response` object of contract 4, or says why nothing
+    came.
+    """
 
     code: str
     response: dict[str, Any] | None = None

@@ -1,7 +1,7 @@
 """The watchdog of a live answer: silence after the hand-over gives one fallback prompt (K3, K4, K6, R19, R23, R24).
 
-It is a row, so any living process carries it out. States: armed → fallback → closed. Activity of the confirmed generation
-closes it once the return was recorded as written; a fallback that is under way then stops at its next step.
+It is a row, so any living process carries it out. States: armed → fallback → closed. Activity of the confirmed
+generation closes it once the return was recorded as written; a fallback that is under way then stops at its next step.
 Other writers: the frames of the agent, a newer turn, the session's end. The session lock and guarded updates decide.
 """
 
@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clarifications import leases, wording
-from clarifications.models import Claim, ClaimState, Watchdog, WatchdogState, WaiterLease
+from clarifications.models import Claim, ClaimState, WaiterLease, Watchdog, WatchdogState
 from tasks import hints, revisions
 from tasks.errors import NotFound
 from tasks.models import Session
@@ -57,7 +57,9 @@ def activity(turn: Turn, kind: str, now: dt.datetime) -> None:
 
 
 def turn_over(turn: Turn, reason: str, now: dt.datetime) -> None:
-    """The turn ended: a normal end is activity; any other makes the watchdog due at once (R19). Needs the session lock."""
+    """The turn ended: a normal end is activity; any other makes the watchdog due at once (R19). Needs the session
+    lock.
+    """
     rows = Watchdog.objects.filter(turn_id=turn.pk, state__in=OPEN)
     if reason == EndReason.SESSION_ENDED:
         _close(rows, "session_ended")
@@ -94,7 +96,9 @@ def _begin(claim_id: uuid.UUID, now: dt.datetime) -> bool:
             if WaiterLease.objects.live(now).filter(turn_id=row.turn_id).exists():
                 mine.update(due_at=now + silence())
                 return False
-            if Dispatch.objects.unsettled().filter(session=session).exists() or not mine.update(state=WatchdogState.FALLBACK):
+            if Dispatch.objects.unsettled().filter(session=session).exists() or not mine.update(
+                state=WatchdogState.FALLBACK
+            ):
                 return False
             pausing.cancel_locked(session.pk, current.pk, "nothing was heard since the answer was handed over", now)
     except (NotFound, Watchdog.DoesNotExist):
@@ -103,7 +107,9 @@ def _begin(claim_id: uuid.UUID, now: dt.datetime) -> bool:
 
 
 def carry_out(claim_id: uuid.UUID) -> None:
-    """The fallback: the end of the silent turn, then one dispatch; each step restates that the watchdog still wants it."""
+    """The fallback: the end of the silent turn, then one dispatch; each step restates that the watchdog still wants
+    it.
+    """
     deadline = timezone.now() + leases.budget()
     try:
         dispatch = _reserve(claim_id, deadline)
@@ -164,7 +170,9 @@ def published(dispatch: Dispatch) -> None:
 
 
 def undone(dispatch: Dispatch, now: dt.datetime) -> None:
-    """Refused: for good when the runner says that the answer was received, else tried again later. Needs the session lock."""
+    """Refused: for good when the runner says that the answer was received, else tried again later. Needs the session
+    lock.
+    """
     code = Dispatch.objects.values_list("code", flat=True).get(pk=dispatch.pk)
     if code == ALREADY:
         _close(Watchdog.objects.filter(pk=dispatch.claim_id, state__in=OPEN), ALREADY)
@@ -183,4 +191,6 @@ def take_over() -> None:
     riding = Dispatch.objects.unsettled().filter(kind=DispatchKind.FALLBACK).values("claim_id")
     old = timezone.now() - 2 * leases.budget()
     rows = Watchdog.objects.filter(state=WatchdogState.FALLBACK).exclude(pk__in=riding)
-    rows.filter(Q(due_at__lt=old) | Q(claim__state=ClaimState.RETIRED)).update(state=WatchdogState.ARMED, due_at=timezone.now())
+    rows.filter(Q(due_at__lt=old) | Q(claim__state=ClaimState.RETIRED)).update(
+        state=WatchdogState.ARMED, due_at=timezone.now()
+    )

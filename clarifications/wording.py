@@ -1,7 +1,8 @@
 """Answers as a prompt: one format for the resumed turn, the fallback and the late answer.
 
-Labels and texts are ordinary content: labels are JSON strings on one line, texts are quoted line by line, and characters
-that turn or hide text are shown by their code. Nothing typed can look like another answer or an instruction (promise L8).
+Labels and texts are ordinary content: labels are JSON strings on one line, texts are quoted line by line, and
+characters that turn or hide text are shown by their code. Nothing typed can look like another answer or an
+instruction (promise L8).
 """
 
 import json
@@ -23,8 +24,8 @@ def resumed(pending_id: str, rows: list[Message], answers: list[dict[str, Any]])
 def fallback(pending_id: str, rows: list[Message], answers: list[dict[str, Any]]) -> str:
     """The prompt that repeats a live answer after silence; it names the request, so that a repeat can be told (R24)."""
     head = (
-        f"You asked a question (request {pending_id}) and its answer was handed over, but nothing has been heard of you since. "
-        "If you have this answer already, go on; if not, here it is."
+        f"You asked a question (request {pending_id}) and its answer was handed over, but nothing has been heard of "
+        "you since. If you have this answer already, go on; if not, here it is."
     )
     return "\n\n".join([head, *_sections(rows, answers)])
 
@@ -46,8 +47,7 @@ def _sections(rows: list[Message], answers: list[dict[str, Any]]) -> list[str]:
 def _section(number: int, question: dict[str, Any], answer: dict[str, Any]) -> str:
     lines = [f"{number}. Question {_quoted(question['question_id'])}: {_quoted(question['prompt'])}"]
     labels = {option["option_id"]: option["label"] for option in question["options"]}
-    for option_id in answer["selected_options"]:
-        lines.append(f"   Chosen: {_quoted(labels[option_id])} (option {_quoted(option_id)})")
+    lines += [f"   Chosen: {_quoted(labels[pk])} (option {_quoted(pk)})" for pk in answer["selected_options"]]
     if answer["custom_text"]:
         lines.append("   Text:")
         lines += [f"   > {_visible(line)}" for line in answer["custom_text"].splitlines()]

@@ -6,7 +6,7 @@ Importing this module makes the process a server: it registers itself and recove
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, cast
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kandev.settings")
 
@@ -48,7 +48,7 @@ def _http(scope: Scope) -> App:
         return MCP[path.rstrip("/")]
     if wait.matches(path):
         return wait.application
-    return django_application
+    return cast(App, django_application)
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +85,7 @@ def _start() -> None:
         from kandev import pacing
 
         pacing.install()
-        reactor.callWhenRunning(server.on_loop, twisted_loop)  # type: ignore[attr-defined]
+        reactor.callWhenRunning(server.on_loop, twisted_loop)
 
 
 _start()

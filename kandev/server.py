@@ -14,8 +14,8 @@ from types import FrameType
 
 from django.db import connections
 
-from clarifications import waiting
 from clarifications import recovering as claims
+from clarifications import waiting
 from kandev import layerlink, publisher, sweeping
 from tasks import instances
 from turns import recovering as dispatches
@@ -42,7 +42,7 @@ def start() -> None:
         instances.mark_ready()
     except Exception as error:
         logger.exception("recovery failed")
-        print(f"kandev: recovery failed, the server does not start: {error}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"kandev: recovery failed, the server does not start: {error}\n")
         sys.stderr.flush()
         os._exit(1)
     finally:

@@ -38,7 +38,9 @@ KANDEV_FAILPOINTS = env.str("KANDEV_FAILPOINTS", default="")
 KANDEV_DB_POOL = env.int("KANDEV_DB_POOL", default=12)
 
 DATABASE_URL = env.str("DATABASE_URL", default="sqlite:///var/kandev.sqlite3")
-DATABASES: dict[str, Any] = {"default": database_from_url(DATABASE_URL, BASE_DIR, KANDEV_DB_POOL, KANDEV_CLAIM_TIMEOUT_S)}
+DATABASES: dict[str, Any] = {
+    "default": database_from_url(DATABASE_URL, BASE_DIR, KANDEV_DB_POOL, KANDEV_CLAIM_TIMEOUT_S)
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.str("REDIS_URL", default="")
@@ -130,7 +132,10 @@ WHITENOISE_AUTOREFRESH = DEBUG
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["tasks.authentication.BearerAuthentication", "tasks.authentication.CookieAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "tasks.authentication.BearerAuthentication",
+        "tasks.authentication.CookieAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["tasks.strictjson.StrictJSONParser"],
@@ -144,6 +149,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "DESCRIPTION": "Agents ask, people answer, exactly one answer wins.",
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {"TaskState": "tasks.models.TaskState", "SessionState": "tasks.models.SessionState"},
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",

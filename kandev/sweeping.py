@@ -1,7 +1,7 @@
 """The threads beside the requests of a process: its heartbeat, and the light sweep that every living process runs.
 
-The sweep takes over what dead processes own, carries out due timers and watchdogs, and looks after lost hints. Each piece
-is a guarded transaction, so any number of sweepers may run at once (promises E9, E12, K6).
+The sweep takes over what dead processes own, carries out due timers and watchdogs, and looks after lost hints. Each
+piece is a guarded transaction, so any number of sweepers may run at once (promises E9, E12, K6).
 """
 
 import logging
@@ -23,15 +23,14 @@ SWEEP_S = 0.5
 TAKEOVER_S = 1.0
 _stop = threading.Event()
 _threads: list[threading.Thread] = []
-_ready_at = timezone.now()
+_ready_at = [timezone.now()]
 
 
 def start() -> None:
-    """Starts both threads, once."""
-    global _ready_at
+    """Starts the threads, once."""
     if _threads:
         return
-    _ready_at = timezone.now()
+    _ready_at[0] = timezone.now()
     for name, interval, step in (
         ("kandev-heartbeat", min(2.0, settings.KANDEV_INSTANCE_LEASE_S / 4), _beat),
         ("kandev-sweep", SWEEP_S, _sweep),
@@ -79,7 +78,7 @@ def _take_over() -> None:
     claims.detach_dead_waiters()
     claims.expire_ended()
     dispatches.forget_dead_sockets()
-    dispatches.interrupt_lost(_ready_at)
+    dispatches.interrupt_lost(_ready_at[0])
     watching.take_over()
 
 

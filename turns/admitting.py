@@ -1,6 +1,7 @@
 """Admit a person's prompt: sent as a new turn to an idle session, queued for a busy one, once per `client_message_id`.
 
-Other writers: a twin with the same id (the constraint `admission_once` and the session lock decide), an answer, the queue.
+Other writers: a twin with the same id (the constraint `admission_once` and the session lock decide), an answer, the
+queue.
 """
 
 import datetime as dt
@@ -55,7 +56,9 @@ class Admitted:
 Check = Callable[[Session], None]
 
 
-def admit(session_id: uuid.UUID, content: str, client_message_id: str | None = None, check: Check | None = None) -> Admitted:
+def admit(
+    session_id: uuid.UUID, content: str, client_message_id: str | None = None, check: Check | None = None
+) -> Admitted:
     """Sends or queues `content` as one user message.
 
     `check` is judged under the session lock in the admitting transaction (R37). Raises SessionUnavailable,
@@ -73,7 +76,9 @@ def enqueue(session_id: uuid.UUID, content: str) -> None:
     with transaction.atomic():
         revisions.lock_session(session_id)
         session = Session.objects.select_related("task").get(pk=session_id)
-        _queue(session, _new(session, content, str(uuid.uuid4()), AdmissionState.QUEUED, timezone.now()), timezone.now())
+        _queue(
+            session, _new(session, content, str(uuid.uuid4()), AdmissionState.QUEUED, timezone.now()), timezone.now()
+        )
     draining.drain(session_id)
 
 
@@ -128,7 +133,9 @@ def _queue(session: Session, admission: Admission, now: dt.datetime) -> Admitted
 
 
 def _send(dispatch: Dispatch, key: str) -> Admitted:
-    """Carries the reservation out; while the session is bound to no runner the next free one is tried under a new id."""
+    """Carries the reservation out; while the session is bound to no runner the next free one is tried under a new
+    id.
+    """
     refused_by: set[str] = set()
     while True:
         carried = dispatching.carry_out(dispatch.pk, dispatch.attended_until, frozenset(refused_by))
@@ -155,7 +162,7 @@ def _sent(dispatch: Dispatch, carried: dispatching.Carried) -> Admitted:
     if carried.result is dispatching.Result.AMBIGUOUS:
         draining.keep_ambiguous(dispatch)
         raise DispatchAmbiguous
-    if carried.result is dispatching.Result.UNPUBLISHED:
+    admission = Admission.objects.filter(pk=dispatch.admission_id or 0).first()
+    if carried.result is dispatching.Result.UNPUBLISHED or admission is None or admission.result is None:
         raise DispatchUnpublished
-    result = Admission.objects.values_list("result", flat=True).get(pk=dispatch.admission_id)
-    return Admitted(201, result)
+    return Admitted(201, admission.result)

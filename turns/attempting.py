@@ -1,7 +1,8 @@
-"""Attempt: the at-most-once boundary. One transaction stores the marker, the runner, its token and the frame it is owed.
+"""Attempt: the at-most-once boundary. One transaction stores the marker, the runner, its token and the frame it is
+owed.
 
-Other writers: the session's end, a newer turn, a sweep that took the reservation over. All are restated under the session
-lock; the first lock wins (R7). After this commit only the runner's word undoes the dispatch.
+Other writers: the session's end, a newer turn, a sweep that took the reservation over. All are restated under the
+session lock; the first lock wins (R7). After this commit only the runner's word undoes the dispatch.
 """
 
 import datetime as dt

@@ -1,4 +1,6 @@
-"""The one answer to "is this session idle?" (rulings, Busy), for messages, queue, ready, guard, completion and watchdog."""
+"""The one answer to "is this session idle?" (rulings, Busy), for messages, queue, ready, guard, completion and
+watchdog.
+"""
 
 import uuid
 
@@ -13,7 +15,9 @@ def turn_open(session_id: uuid.UUID) -> bool:
 
 
 def outstanding(session_id: uuid.UUID) -> bool:
-    """A reservation, an unsettled dispatch, an owed answer or an open watchdog: nothing new may start (ADMISSION_WAITS)."""
+    """A reservation, an unsettled dispatch, an owed answer or an open watchdog: nothing new may start
+    (ADMISSION_WAITS).
+    """
     return Dispatch.objects.unsettled().filter(session=session_id).exists() or any(points.outstanding.run(session_id))
 
 

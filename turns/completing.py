@@ -1,4 +1,5 @@
-"""The workflow step of a completed turn, once: held back by an active question or an outstanding answer, made up later (R33).
+"""The workflow step of a completed turn, once: held back by an active question or an outstanding answer, made up
+later (R33).
 
 Called again whenever something that held it back is over; the guarded update on `completion_handled` decides.
 """

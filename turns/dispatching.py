@@ -1,7 +1,8 @@
-"""Carry out a reservation: attempt, call the runner, wait for its word, publish. One way for answers, prompts and fallbacks.
+"""Carry out a reservation: attempt, call the runner, wait for its word, publish. One way for answers, prompts and
+fallbacks.
 
-The caller's thread waits (no database connection while it does); the word itself is settled in the database by whichever
-process reads it. If this process dies, recovery or another process' sweep goes on from the stored state.
+The caller's thread waits (no database connection while it does); the word itself is settled in the database by
+whichever process reads it. If this process dies, recovery or another process' sweep goes on from the stored state.
 """
 
 import datetime as dt
@@ -87,7 +88,9 @@ def _choose(dispatch_id: uuid.UUID, exclude: frozenset[str]) -> tuple[Runner | N
 
 
 def _withdraw(dispatch_id: uuid.UUID, code: str, reason: str) -> Carried:
-    """Nothing went out: the reservation goes, in a transaction of its own that the failed attempt cannot disturb (D4)."""
+    """Nothing went out: the reservation goes, in a transaction of its own that the failed attempt cannot disturb
+    (D4).
+    """
     try:
         if settling.withdraw(dispatch_id, code=code, reason=reason):
             return Carried(Result.REFUSED, code, reason)

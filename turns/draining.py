@@ -1,4 +1,5 @@
-"""The queue: prompts of people that came while the session was busy, dispatched once each in admission order (promise L7).
+"""The queue: prompts of people that came while the session was busy, dispatched once each in admission order (promise
+L7).
 
 Other writers: an answer (goes first, R4: the session is then busy), a second drain (the session lock and the constraint
 `dispatch_one_unsettled` decide). If the process dies after the pop, recovery puts the prompt back at the head (R17).
@@ -50,7 +51,9 @@ def _pop(session_id: uuid.UUID) -> Dispatch | None:
         if head is None or session.terminal or (head.retry_at and head.retry_at > now) or busy.is_busy(session_id):
             return None
         order = prompt_order(head, now)
-        if not Admission.objects.filter(pk=head.pk, state=AdmissionState.QUEUED).update(state=AdmissionState.IN_PROGRESS):
+        if not Admission.objects.filter(pk=head.pk, state=AdmissionState.QUEUED).update(
+            state=AdmissionState.IN_PROGRESS
+        ):
             return None
         return reserving.reserve(session, order, now)
 
@@ -62,6 +65,8 @@ def prompt_order(admission: Admission, now: dt.datetime) -> reserving.Order:
 
 def keep_ambiguous(dispatch: Dispatch) -> None:
     """Nobody knows whether the runner has the prompt: its message stays, its client id hears so (R17)."""
+    if dispatch.admission_id is None:
+        return
     with transaction.atomic():
         revisions.lock_session(dispatch.session_id)
         session = Session.objects.select_related("task").get(pk=dispatch.session_id)

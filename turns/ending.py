@@ -53,7 +53,9 @@ def end_locked(session: Session, turn_id: uuid.UUID, reason: EndReason, now: dt.
 def _announce(session: Session, turn_id: uuid.UUID, now: dt.datetime) -> None:
     """`turn.completed`, unless the turn itself is not published yet: its publication then tells both (promise E4)."""
     turn = Turn.objects.get(pk=turn_id)
-    waiting = Dispatch.objects.filter(turn_id=turn_id, state__in=(DispatchState.ATTEMPTED, DispatchState.ACCEPTED)).exists()
+    waiting = Dispatch.objects.filter(
+        turn_id=turn_id, state__in=(DispatchState.ATTEMPTED, DispatchState.ACCEPTED)
+    ).exists()
     if not waiting:
         events.emit(events.event("turn.completed", session, {"turn": shapes.turn(turn)}, now))
 

@@ -1,5 +1,5 @@
-"""A runner says hello: its socket speaks for it from now on, its journal settles what it lists, and what it does not list is
-asked for with `revoke` (R13). A new journal is a new `runner_id`, so it settles nothing of an old one."""
+"""A runner says hello: its socket speaks for it from now on, its journal settles what it lists, and what it does not
+list is asked for with `revoke` (R13). A new journal is a new `runner_id`, so it settles nothing of an old one."""
 
 import uuid
 from dataclasses import dataclass
@@ -60,9 +60,8 @@ def connect(token: Token | None, said: Hello, connection_id: uuid.UUID) -> bool:
     """Makes `connection_id` the runner's socket; False when the id belongs to another token's runner."""
     with transaction.atomic():
         known = Runner.objects.select_for_update().filter(pk=said.runner_id).first()
-        if known is not None and known.token_id is not None and token is not None and known.token_id != token.pk:
-            if known.token is not None and known.token.revoked_at is None:
-                return False
+        if known is not None and _belongs_to_another(known, token):
+            return False
         fields = {
             "token": token,
             "version": said.version,
@@ -76,6 +75,12 @@ def connect(token: Token | None, said: Hello, connection_id: uuid.UUID) -> bool:
         Runner.objects.update_or_create(pk=said.runner_id, defaults=fields)
     hints.send(f"runner:{said.runner_id}")
     return True
+
+
+def _belongs_to_another(known: Runner, token: Token | None) -> bool:
+    """A runner id stays with its token; a new token may take it over once the old one is revoked."""
+    holder = known.token
+    return holder is not None and token is not None and holder.pk != token.pk and holder.revoked_at is None
 
 
 def settle(said: Hello) -> None:

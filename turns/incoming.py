@@ -1,5 +1,6 @@
-"""What runners say of running prompts: frames, ready, failed, cancelled. A frame counts only for the open turn of exactly its
-session, execution and generation on exactly this runner; everything else is late and changes nothing (promises H5, K1).
+"""What runners say of running prompts: frames, ready, failed, cancelled. A frame counts only for the open turn of
+exactly its session, execution and generation on exactly this runner; everything else is late and changes nothing
+(promises H5, K1).
 """
 
 import datetime as dt
@@ -43,7 +44,9 @@ def _turn_of(runner_id: str, frame: dict[str, Any]) -> Turn | None:
         generation = int(frame["prompt_generation"])
     except (ValueError, TypeError, KeyError):
         return None
-    named = Turn.objects.filter(session=session, execution_id=execution, prompt_generation=generation, runner_id=runner_id)
+    named = Turn.objects.filter(
+        session=session, execution_id=execution, prompt_generation=generation, runner_id=runner_id
+    )
     return named.filter(completed_at__isnull=True).first()
 
 
@@ -103,7 +106,9 @@ def _ready(runner_id: str, frame: dict[str, Any]) -> None:
 
 
 def _generationless(runner_id: str, frame: dict[str, Any]) -> None:
-    """Counts only when nothing overlapped that could make its owner unclear: no cancel, no reservation, no answer (K2)."""
+    """Counts only when nothing overlapped that could make its owner unclear: no cancel, no reservation, no answer
+    (K2).
+    """
     try:
         session, execution = uuid.UUID(str(frame.get("session_id"))), uuid.UUID(str(frame.get("execution_id")))
     except ValueError:
@@ -135,7 +140,13 @@ def _note(turn: Turn, text: str) -> None:
         session = Session.objects.select_related("task").get(pk=turn.session_id)
         metadata = {"level": "error"}
         transcript.add(
-            session, timezone.now(), author=Author.SYSTEM, kind=MessageType.STATUS, content=text, turn_id=turn.pk, metadata=metadata
+            session,
+            timezone.now(),
+            author=Author.SYSTEM,
+            kind=MessageType.STATUS,
+            content=text,
+            turn_id=turn.pk,
+            metadata=metadata,
         )
 
 

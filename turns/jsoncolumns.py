@@ -23,7 +23,9 @@ class JSONText(Func):
     def __init__(self, column: str, key: str) -> None:
         super().__init__(F(column), key=key)
 
-    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> tuple[str, Any]:
+    def as_sql(  # type: ignore[override]
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
+    ) -> tuple[str, Any]:
         template = "CAST(JSON_EXTRACT(%(expressions)s, '$.%(key)s') AS TEXT)"
         return super().as_sql(compiler, connection, template=template, **extra)
 

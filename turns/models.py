@@ -50,7 +50,9 @@ class Turn(models.Model):
             models.Index(fields=("session", "started_at", "created_at", "id"), name="turn_newest"),
             models.Index(fields=("session",), name="turn_open", condition=Q(completed_at__isnull=True)),
             models.Index(fields=("runner_id",), name="turn_of_runner", condition=Q(completed_at__isnull=True)),
-            models.Index(fields=("created_at",), name="turn_marked", condition=Q(dispatch_pending=True) | Q(start_outbox=True)),
+            models.Index(
+                fields=("created_at",), name="turn_marked", condition=Q(dispatch_pending=True) | Q(start_outbox=True)
+            ),
             models.Index(fields=("created_at",), name="turn_unpublished", condition=Q(completion_unpublished=True)),
         ]
 
@@ -74,7 +76,9 @@ class MessageType(models.TextChoices):
 
 
 class Message(models.Model):
-    """One transcript row of a session. `turn_id` has no constraint: imported rows may name no turn, or one that is gone."""
+    """One transcript row of a session. `turn_id` has no constraint: imported rows may name no turn, or one that is
+    gone.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="transcript")
@@ -88,6 +92,7 @@ class Message(models.Model):
     pending_id = jsoncolumns.text("pending_id")
     status = jsoncolumns.text("status")
     disconnected = jsoncolumns.flag("agent_disconnected")
+    is_active: bool  # set by `MessageQuerySet.with_active`
 
     objects = MessageQuerySet.as_manager()
 
@@ -162,7 +167,9 @@ class Dispatch(models.Model):
         ordering = ("reserved_at", "id")
         constraints = [
             models.UniqueConstraint(
-                fields=("session",), condition=Q(state__in=("reserved", "attempted", "accepted")), name="dispatch_one_unsettled"
+                fields=("session",),
+                condition=Q(state__in=("reserved", "attempted", "accepted")),
+                name="dispatch_one_unsettled",
             )
         ]
         indexes = [
@@ -237,7 +244,9 @@ class FrameKind(models.TextChoices):
 
 
 class RunnerFrame(models.Model):
-    """A frame that a runner is owed, written with the change that owes it; whichever socket the runner has now sends it."""
+    """A frame that a runner is owed, written with the change that owes it; whichever socket the runner has now sends
+    it.
+    """
 
     id = models.BigAutoField(primary_key=True)
     runner_id = models.CharField(max_length=200)

@@ -1,5 +1,6 @@
-"""Frames that runners are owed. They are rows, written with the change that owes them; the runner's socket, in whichever
-process it lives, sends them in order. A frame that dies with its socket is asked again by `revoke` or made up by a timer."""
+"""Frames that runners are owed. They are rows, written with the change that owes them; the runner's socket, in
+whichever process it lives, sends them in order. A frame that dies with its socket is asked again by `revoke` or made
+up by a timer."""
 
 import datetime as dt
 import uuid
@@ -28,7 +29,8 @@ def owe(
 
 
 def take(runner_id: str, connection_id: uuid.UUID, now: dt.datetime) -> list[dict[str, Any]]:
-    """The unsent frames as they go on the wire, marked as sent by this connection; [] when it speaks for the runner no more.
+    """The unsent frames as they go on the wire, marked as sent by this connection; [] when it speaks for the runner
+    no more.
 
     The runner's row is locked, so a replaced connection and its successor cannot both take a frame.
     """

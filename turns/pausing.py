@@ -1,4 +1,5 @@
-"""Pause: cancel a turn whose agent would go on without its answer (promise K5), and make up for a cancel nobody acknowledges.
+"""Pause: cancel a turn whose agent would go on without its answer (promise K5), and make up for a cancel nobody
+acknowledges.
 
 A pause names the turn that it was decided for; a turn that appears meanwhile is not cancelled.
 """

@@ -13,7 +13,8 @@ turn_ending: Hook[Turn, str, dt.datetime] = Hook("turn_ending")
 turn_cancelling: Hook[Turn, dt.datetime] = Hook("turn_cancelling")
 # Whether a session owes something of the higher layer (an answer's hand-over, an open watchdog): (session_id) -> bool.
 outstanding: Hook[uuid.UUID] = Hook("outstanding")
-# Whether the higher layer's part of an attempt still stands; inside its transaction, session locked: (dispatch) -> bool.
+# Whether the higher layer's part of an attempt still stands; inside its transaction, session locked: (dispatch) ->
+# bool.
 may_attempt: Hook[Dispatch] = Hook("may_attempt")
 # Inside the transaction that settles a dispatch as taken by the runner: (dispatch, now).
 dispatch_accepted: Hook[Dispatch, dt.datetime] = Hook("dispatch_accepted")

@@ -1,4 +1,5 @@
-"""Publish an accepted dispatch: `turn.started` into the outbox, then markers cleared and the answer finalized (promise D2).
+"""Publish an accepted dispatch: `turn.started` into the outbox, then markers cleared and the answer finalized
+(promise D2).
 
 Two transactions. If the process dies between them, recovery repeats the first: the event is told at least once, and the
 markers go only after the bus took it (promise E4).
@@ -42,7 +43,7 @@ def _announce(dispatch_id: uuid.UUID) -> bool:
         found = _accepted(dispatch_id)
         if found is None:
             return False
-        dispatch, session, turn = found
+        _, session, turn = found
         now = timezone.now()
         Turn.objects.filter(pk=turn.pk).update(metadata={**turn.metadata, "prompt_start_event_outbox": True})
         rows = [events.event("turn.started", session, {"turn": shapes.turn(turn)}, now)]
@@ -94,7 +95,9 @@ def _start_session(session: Session, turn: Turn, now: dt.datetime) -> None:
 
 
 def _record_prompt(dispatch: Dispatch, session: Session, turn: Turn, now: dt.datetime) -> None:
-    """A prompt's own row gets its turn at publication, never before: only a runner's word is evidence (rulings, Evidence)."""
+    """A prompt's own row gets its turn at publication, never before: only a runner's word is evidence (rulings,
+    Evidence).
+    """
     if dispatch.admission_id is None:
         return
     admission = Admission.objects.filter(pk=dispatch.admission_id).first()

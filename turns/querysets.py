@@ -14,7 +14,7 @@ from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySe
 from tasks.models import TERMINAL
 
 if TYPE_CHECKING:
-    from turns.models import Dispatch, Message, Turn
+    from turns.models import Dispatch, Message, Turn  # noqa: F401 - the classes below are generic in them
 
 PENDING = ("", "pending")
 
@@ -58,7 +58,9 @@ class MessageQuerySet(QuerySet["Message"]):
         return self.filter(type=QUESTION)
 
     def open_in_current_turn(self) -> MessageQuerySet:
-        """Pending question rows of the current turn, whatever the session's state: what an ended session expires (F3)."""
+        """Pending question rows of the current turn, whatever the session's state: what an ended session expires
+        (F3).
+        """
         return self.questions().filter(status__in=PENDING, turn_id=current_turn_id("session"))
 
     def active(self) -> MessageQuerySet:
@@ -71,7 +73,9 @@ class MessageQuerySet(QuerySet["Message"]):
 
         mine = Message.objects.filter(pk=OuterRef("pk")).active()
         whens = When(Exists(mine), then=Value(True))
-        return self.annotate(is_active=Case(whens, default=Value(False), output_field=BooleanField()))
+        return self.annotate(  # type: ignore[no-redef]
+            is_active=Case(whens, default=Value(False), output_field=BooleanField())
+        )
 
     def bundle(self, pending_id: str) -> MessageQuerySet:
         """All rows of a bundle in its question order; () of an unknown one."""

@@ -1,7 +1,8 @@
-"""What a dead process left in this layer, taken over in the order of promise E8: reservations, (answers: next layer), outbox.
+"""What a dead process left in this layer, taken over in the order of promise E8: reservations, (answers: next layer),
+outbox.
 
-Works from the turn row alone when nothing else is left (R45). Each piece is one guarded transaction under the session lock,
-so two sweepers cannot both act; a living peer's work is never touched (E9).
+Works from the turn row alone when nothing else is left (R45). Each piece is one guarded transaction under the session
+lock, so two sweepers cannot both act; a living peer's work is never touched (E9).
 """
 
 import datetime as dt
@@ -35,7 +36,9 @@ def unattended(now: dt.datetime) -> QuerySet[Dispatch]:
 
 
 def recover_reservations() -> None:
-    """Every unattended reservation: never attempted → undone; attempted → asked for; accepted → published. Raises on failure."""
+    """Every unattended reservation: never attempted → undone; attempted → asked for; accepted → published. Raises on
+    failure.
+    """
     check_markers()
     for dispatch in unattended(timezone.now()).order_by("reserved_at"):
         recover_dispatch(dispatch)
@@ -58,7 +61,9 @@ def recover_dispatch(dispatch: Dispatch) -> None:
 
 
 def ask(dispatch: Dispatch) -> None:
-    """Sends `revoke` once for each connection the runner has had since the attempt became unattended (SWEEP_REVOKES)."""
+    """Sends `revoke` once for each connection the runner has had since the attempt became unattended
+    (SWEEP_REVOKES).
+    """
     runner = Runner.objects.filter(pk=dispatch.runner_id).first()
     asked = RunnerFrame.objects.filter(kind=FrameKind.REVOKE, payload={"dispatch_id": str(dispatch.pk)})
     if runner is None or asked.filter(sent_at__isnull=True).exists():
@@ -119,7 +124,9 @@ def _delete_orphan(turn: Turn) -> None:
 
 
 def interrupt_lost(ready_since: dt.datetime) -> None:
-    """Open turns of runners whose lease is over end as interrupted. `ready_since`: this server's own start counts (R25)."""
+    """Open turns of runners whose lease is over end as interrupted. `ready_since`: this server's own start counts
+    (R25).
+    """
     if timezone.now() - ready_since < runners.lease():
         return
     gone = Turn.objects.filter(completed_at__isnull=True, runner_id__in=runners.silent().values("pk"))

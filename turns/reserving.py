@@ -18,7 +18,9 @@ from turns.models import Dispatch, DispatchKind, Turn
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be dispatched. `claim_id` and `message_ids` name the answer that rides on it; `replaces` a silent prompt."""
+    """What is to be dispatched. `claim_id` and `message_ids` name the answer that rides on it; `replaces` a silent
+    prompt.
+    """
 
     kind: DispatchKind
     prompt: str

@@ -1,5 +1,6 @@
-"""`/ws/runner/`: one runner's socket. Its reader never waits (R2): words about dispatches are handled as they come, frames of
-running prompts in order per session, each in a thread. Owed frames are sent at a hint or after the slow poll."""
+"""`/ws/runner/`: one runner's socket. Its reader never waits (R2): words about dispatches are handled as they come,
+frames of running prompts in order per session, each in a thread. Owed frames are sent at a hint or after the slow
+poll."""
 
 import asyncio
 import contextlib
@@ -25,7 +26,7 @@ PING_S = 5.0
 HELLO_S = 20.0
 
 
-class RunnerSocket(AsyncWebsocketConsumer):
+class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
     """Close codes: 4401 bad token, 4400 bad frame, 4409 replaced by a newer connection, 4408 no hello."""
 
     token: Token | None = None
@@ -48,6 +49,10 @@ class RunnerSocket(AsyncWebsocketConsumer):
         self.loop = asyncio.get_running_loop()
         await self.accept()
         self.watching = [self._start(self._expect_hello())]
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work that goes on after the socket's end."""
+        self.jobs.add(self._start(work))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
@@ -79,7 +84,7 @@ class RunnerSocket(AsyncWebsocketConsumer):
         elif not self.runner_id or kind == "pong":
             return
         elif kind in ("accepted", "rejected", "revoked"):
-            self._start(self._word(frame))
+            self._begin(self._word(frame))
         elif kind in ("frame", "ready", "failed", "cancelled"):
             self._lane(str(frame.get("session_id"))).put_nowait(frame)
 
@@ -138,7 +143,7 @@ class RunnerSocket(AsyncWebsocketConsumer):
         """The frames of one session, handled in order; sessions do not wait for each other."""
         if session_id not in self.lanes:
             self.lanes[session_id] = asyncio.Queue()
-            self._start(self._work(self.lanes[session_id]))
+            self._begin(self._work(self.lanes[session_id]))
         return self.lanes[session_id]
 
     async def _work(self, lane: asyncio.Queue[dict[str, Any] | None]) -> None:
@@ -166,5 +171,3 @@ class RunnerSocket(AsyncWebsocketConsumer):
         if self.runner_id:
             hints.unlisten(f"runner:{self.runner_id}", self._poke)
             await in_thread(runners.disconnect, self.runner_id, self.connection_id)
-
-

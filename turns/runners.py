@@ -36,7 +36,11 @@ def choose(session: Session, exclude: set[str] = frozenset()) -> tuple[Runner | 
         runner = connected().filter(pk=bound).first()
         if runner is None:
             return None, f"the runner of this session ({bound}) is not connected"
-        return (runner, "") if session.agent in runner.agents else (None, f"its runner does not offer the agent {session.agent}")
+        return (
+            (runner, "")
+            if session.agent in runner.agents
+            else (None, f"its runner does not offer the agent {session.agent}")
+        )
     able = [runner for runner in connected() if session.agent in runner.agents and runner.pk not in exclude]
     if not able:
         return None, f"no connected runner offers the agent {session.agent}"
@@ -65,7 +69,9 @@ def touch(runner_id: str, connection_id: uuid.UUID) -> bool:
 
 def disconnect(runner_id: str, connection_id: uuid.UUID) -> bool:
     """The socket is gone; the runner's lease runs on from now."""
-    return bool(Runner.objects.filter(pk=runner_id, connection_id=connection_id).update(connection_id=None, last_seen_at=Now()))
+    return bool(
+        Runner.objects.filter(pk=runner_id, connection_id=connection_id).update(connection_id=None, last_seen_at=Now())
+    )
 
 
 def silent() -> QuerySet[Runner]:

@@ -1,5 +1,6 @@
-"""Settle a dispatch by the runner's word: it took it, or it never ran and never will. Whoever reads the word settles it,
-also when nobody waits (LATE_FRAMES). Each is one guarded transaction under the session lock, so a late word changes nothing.
+"""Settle a dispatch by the runner's word: it took it, or it never ran and never will. Whoever reads the word settles
+it, also when nobody waits (LATE_FRAMES). Each is one guarded transaction under the session lock, so a late word
+changes nothing.
 """
 
 import datetime as dt
@@ -30,7 +31,9 @@ def accept(dispatch_id: uuid.UUID, runner_id: str) -> bool:
 
 
 def accept_locked(dispatch: Dispatch, runner_id: str, now: dt.datetime) -> bool:
-    """`accept` inside the caller's transaction; needs the session lock. A frame of the execution is such a word as well."""
+    """`accept` inside the caller's transaction; needs the session lock. A frame of the execution is such a word as
+    well.
+    """
     revisions.require_transaction()
     taken = Dispatch.objects.filter(pk=dispatch.pk, state=DispatchState.ATTEMPTED, runner_id=runner_id)
     if not taken.update(state=DispatchState.ACCEPTED, settled_at=now):
@@ -69,7 +72,11 @@ def undo(
     """
     with transaction.atomic():
         dispatch = _locked(dispatch_id)
-        if dispatch is None or dispatch.state != expected or (runner_id is not None and dispatch.runner_id != runner_id):
+        if (
+            dispatch is None
+            or dispatch.state != expected
+            or (runner_id is not None and dispatch.runner_id != runner_id)
+        ):
             return False
         now = timezone.now()
         if Message.objects.filter(turn_id=dispatch.turn_id).exists():
@@ -99,7 +106,9 @@ def _ran_after_all(dispatch: Dispatch, now: dt.datetime) -> bool:
     return True
 
 
-def _remove(dispatch: Dispatch, expected: DispatchState, state: DispatchState, now: dt.datetime, words: dict[str, str]) -> None:
+def _remove(
+    dispatch: Dispatch, expected: DispatchState, state: DispatchState, now: dt.datetime, words: dict[str, str]
+) -> None:
     Dispatch.objects.filter(pk=dispatch.pk, state=expected).update(state=state, settled_at=now, **words)
     Turn.objects.filter(pk=dispatch.turn_id, dispatch_pending=True).delete()
     revisions.advance(dispatch.session_id)

@@ -1,4 +1,6 @@
-"""Wire shapes of turns and messages (contract 3): whitelists, so that no private dispatch field gets out (promise D13)."""
+"""Wire shapes of turns and messages (contract 3): whitelists, so that no private dispatch field gets out (promise
+D13).
+"""
 
 import datetime as dt
 from typing import Any

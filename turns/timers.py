@@ -1,6 +1,7 @@
 """Due timers, taken by whichever process sees them first: deleting the row under the session lock decides.
 
-A grace that was set before this server became ready starts again when it did (R25): an outage is not the agent's silence.
+A grace that was set before this server became ready starts again when it did (R25): an outage is not the agent's
+silence.
 """
 
 import datetime as dt

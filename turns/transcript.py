@@ -52,7 +52,7 @@ def queue_prompt(session: Session, admission: Admission, now: dt.datetime) -> Me
 def place_prompt(session: Session, admission: Admission, turn: Turn, now: dt.datetime) -> Message:
     """The prompt's row in its turn: the queued row moves there, else a new one is made."""
     metadata = {"client_message_id": admission.client_message_id, "admission": "sent"}
-    row = Message.objects.filter(pk=admission.message_id).first() if admission.message_id else None
+    row: Message | None = Message.objects.filter(pk=admission.message_id).first() if admission.message_id else None
     if row is None:
         return add(session, now, author=Author.USER, content=admission.content, turn_id=turn.pk, metadata=metadata)
     row.turn_id, row.metadata, row.updated_at = turn.pk, metadata, now

@@ -5,9 +5,14 @@ from typing import Any
 from rest_framework import serializers
 
 
+def sized(least: int, most: int) -> dict[str, Any]:
+    """The bounds of a list, which DRF passes on to the list's own serializer."""
+    return {"min_length": least, "max_length": most}
+
+
 class OptionIn(serializers.Serializer[Any]):
     option_id = serializers.CharField(required=False, max_length=200)
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     description = serializers.CharField()
     recommended = serializers.BooleanField(required=False)
 
@@ -16,14 +21,14 @@ class QuestionIn(serializers.Serializer[Any]):
     id = serializers.CharField(required=False, max_length=200)
     title = serializers.CharField(required=False, allow_blank=True)
     prompt = serializers.CharField()
-    options = OptionIn(many=True, min_length=2, max_length=6)
+    options = OptionIn(many=True, **sized(2, 6))
     multi_select = serializers.BooleanField(required=False)
 
 
 class AskIn(serializers.Serializer[Any]):
     session_id = serializers.UUIDField()
-    questions = QuestionIn(many=True, min_length=1, max_length=4)
-    context = serializers.CharField(required=False, allow_blank=True)
+    questions = QuestionIn(many=True, **sized(1, 4))
+    context = serializers.CharField(required=False, allow_blank=True)  # type: ignore[assignment]
 
 
 class AskedOut(serializers.Serializer[Any]):
@@ -75,7 +80,7 @@ class CancelledOut(serializers.Serializer[Any]):
 
 class OptionOut(serializers.Serializer[Any]):
     option_id = serializers.CharField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     description = serializers.CharField()
     recommended = serializers.BooleanField()
 
@@ -98,6 +103,6 @@ class BundleOut(serializers.Serializer[Any]):
     state = serializers.ChoiceField(
         choices=["active_live", "active_detached", "delivery_claimed", "terminal", "superseded_history"]
     )
-    context = serializers.CharField(allow_blank=True)
+    context = serializers.CharField(allow_blank=True)  # type: ignore[assignment]
     created_at = serializers.DateTimeField()
     questions = QuestionOut(many=True)

@@ -25,7 +25,10 @@ class Ask(Api):
         """Stores the questions in the session's current turn (201), or joins the same active ones (200)."""
         body = _object(request)
         asked = asking.ask(
-            caller(request), body.get("session_id"), body.get("questions"), body.get("context") or _text(body, "context")
+            caller(request),
+            body.get("session_id"),
+            body.get("questions"),
+            body.get("context") or _text(body, "context"),
         )
         return Response({"pending_id": asked.pending_id}, 201 if asked.created else 200)
 

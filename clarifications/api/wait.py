@@ -1,6 +1,7 @@
 """`GET /api/v1/clarification/{pending_id}/wait`, an ASGI application beside Django (contract 3).
 
-Django's own handler would pin a thread for as long as the request is open. Authentication and access are the same functions.
+Django's own handler would pin a thread for as long as the request is open. Authentication and access are the same
+functions.
 """
 
 import asyncio
@@ -63,7 +64,7 @@ async def _serve(scope: Scope, send: Send, gone: asyncio.Event) -> None:
         timeout = _timeout(scope)
         pending_id = unquote(_raw_id(scope))
         waited = await waiting.wait(principal, pending_id, "rest", timeout, gone)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - translated, and logged there when it is not expected
         await _refuse(send, translate(error))
         return
     await _end(send, waited, gone)
@@ -117,7 +118,9 @@ async def _refuse(send: Send, refusal: KandevError) -> None:
     await _answer(send, refusal.status, refusal.body(), headers)
 
 
-async def _answer(send: Send, status: int, body: dict[str, Any], headers: list[tuple[bytes, bytes]] | None = None) -> None:
+async def _answer(
+    send: Send, status: int, body: dict[str, Any], headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
     raw = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     start = [(b"content-type", b"application/json"), (b"content-length", str(len(raw)).encode()), *(headers or [])]
     await send({"type": "http.response.start", "status": status, "headers": start})
