@@ -20,8 +20,10 @@ PATIENCE_S = 60.0
 Say = Callable[[str], object]
 
 
-def run(say: Say) -> None:
+def run(say: Say, logs: Path | None = None) -> None:
     """Raises LocalError if anything went differently. All processes have ended when this returns or raises."""
+    if logs:
+        logs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kandev-demo-") as name:
         folder = Path(name)
         port = free_port()
@@ -37,7 +39,7 @@ def run(say: Say) -> None:
             "KANDEV_PUBLIC_URL": f"http://127.0.0.1:{port}",
             "KANDEV_WAIT_TIMEOUT_S": str(WAIT_S),
         }
-        with Local(environment, logs=folder) as local:
+        with Local(environment, logs=logs or folder) as local:
             Demo(local, folder, say).run(port)
 
 
