@@ -16,7 +16,7 @@ django_application = get_asgi_application()
 
 from clarifications.api import wait  # noqa: E402
 from clarifications.mcp.apps import external_app, session_app  # noqa: E402
-from kandev import probes, server  # noqa: E402
+from kandev import probes, server, singleuser  # noqa: E402
 from tasks import sockets  # noqa: E402
 from turns.runner_socket import RunnerSocket  # noqa: E402
 
@@ -36,8 +36,10 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await _lifespan(receive, send)
     elif scope["type"] == "websocket":
         await _websocket(scope, receive, send)
-    else:
+    elif singleuser.admits(scope):
         await _http(scope)(scope, receive, send)
+    else:
+        await probes.answer(send, 403, singleuser.REFUSAL)
 
 
 def _http(scope: Scope) -> App:

@@ -25,7 +25,12 @@ async def application(
         return
     problems = await _problems() if scope["path"] == "/readyz" else []
     body = {"status": "ok"} if not problems else {"status": "unavailable", "problems": problems}
-    await _send(send, 503 if problems else 200, json.dumps(body).encode(), "application/json")
+    await answer(send, 503 if problems else 200, body)
+
+
+async def answer(send: Callable[[Any], Awaitable[None]], status: int, body: dict[str, Any]) -> None:
+    """A JSON response."""
+    await _send(send, status, json.dumps(body).encode(), "application/json")
 
 
 async def _problems() -> list[str]:

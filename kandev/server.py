@@ -16,7 +16,7 @@ from django.db import connections
 
 from clarifications import recovering as claims
 from clarifications import waiting
-from kandev import layerlink, publisher, sweeping
+from kandev import layerlink, publisher, singleuser, sweeping
 from tasks import instances
 from turns import recovering as dispatches
 
@@ -36,13 +36,15 @@ def is_ready() -> bool:
 def start() -> None:
     """Registers this process and recovers what dead ones left; exits non-zero when that fails."""
     try:
+        singleuser.check_addresses()
         instances.register()
         sweeping.bury_dead()
         recover()
         instances.mark_ready()
     except Exception as error:
-        logger.exception("recovery failed")
-        sys.stderr.write(f"kandev: recovery failed, the server does not start: {error}\n")
+        what = "" if isinstance(error, singleuser.ListensElsewhereError) else "recovery failed, "
+        logger.error("the server does not start", exc_info=error if what else None)
+        sys.stderr.write(f"kandev: {what}the server does not start: {error}\n")
         sys.stderr.flush()
         os._exit(1)
     finally:

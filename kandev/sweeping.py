@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from clarifications import holding, watching
 from clarifications import recovering as claims
-from kandev import publisher
+from kandev import housekeeping, publisher
 from tasks import hints, instances
 from turns import recovering as dispatches
 from turns import timers
@@ -34,6 +34,7 @@ def start() -> None:
     for name, interval, step in (
         ("kandev-heartbeat", min(2.0, settings.KANDEV_INSTANCE_LEASE_S / 4), _beat),
         ("kandev-sweep", SWEEP_S, _sweep),
+        ("kandev-housekeeping", housekeeping.EVERY.total_seconds(), housekeeping.tidy),
         ("kandev-takeover", min(TAKEOVER_S, settings.KANDEV_INSTANCE_LEASE_S / 3), _take_over),
     ):
         thread = threading.Thread(target=_run, args=(interval, step), name=name, daemon=True)
