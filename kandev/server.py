@@ -10,17 +10,21 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 from django.db import connections
 
+from clarifications import holding, waiting
 from clarifications import recovering as claims
-from clarifications import waiting
 from kandev import layerlink, publisher, singleuser, sweeping
 from tasks import instances
 from turns import recovering as dispatches
 
 logger = logging.getLogger(__name__)
+
+LEAVE_S = 3.0
 
 
 class _State:
@@ -70,10 +74,10 @@ def on_loop(loop: asyncio.AbstractEventLoop) -> None:
     _State.begun = True
     layerlink.start(loop)
     publisher.start(loop)
-    _end_waits_on_sigterm()
+    _end_waits_on_sigterm(loop)
 
 
-def _end_waits_on_sigterm() -> None:
+def _end_waits_on_sigterm(loop: asyncio.AbstractEventLoop) -> None:
     """SIGTERM ends the waits first, retryably (R27), then does what the server would have done."""
     if threading.current_thread() is not threading.main_thread():
         return
@@ -82,9 +86,19 @@ def _end_waits_on_sigterm() -> None:
     def handler(number: int, frame: FrameType | None) -> None:
         stop()
         if callable(before):
-            before(number, frame)
+            asyncio.run_coroutine_threadsafe(_after_waits(partial(before, number, frame)), loop)
 
     signal.signal(signal.SIGTERM, handler)
+
+
+async def _after_waits(go_on: Callable[[], object]) -> None:
+    """Daphne cancels its requests at once and without waiting; before it does, each waiter is told to ask again."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + LEAVE_S
+    while holding.count() and loop.time() < deadline:  # noqa: ASYNC110 - counted by threads as well
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.05)  # the last bytes of those that have just ended
+    go_on()
 
 
 def stop() -> None:
