@@ -19,7 +19,7 @@ from tasks.models import Task
 from turns.admin import OfSession
 from turns.models import Message
 
-NOTHING = "–"
+NOTHING = "-"
 
 
 @admin.register(Bundle)
@@ -46,10 +46,10 @@ class BundleAdmin(OfSession):
             found = found.asking(word)
         return found, False
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ["pending_id", "task", "session", "turn_id", "state", "asked_at", "context", "questions"]
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.get_fields(request, obj)
 
     @admin.display(description="task", ordering="session__task__title")
@@ -95,7 +95,7 @@ def _question(row: Message) -> SafeString:
         asked["status"],
         asked["prompt"],
         format_html_join(
-            "", "<li>{}: {} – {}</li>", ((o["option_id"], o["label"], o["description"]) for o in asked["options"])
+            "", "<li>{}: {}, {}</li>", ((o["option_id"], o["label"], o["description"]) for o in asked["options"])
         ),
         _answer(row.metadata.get("response")),
     )

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
-from django.db.models import BooleanField, Case, CharField, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models import Case, CharField, Exists, OuterRef, Q, QuerySet, Subquery, Value, When
 
 from clarifications.models import Claim, ClaimState, WaiterLease
 from tasks.models import TERMINAL
@@ -21,29 +22,28 @@ class BundleQuerySet(MessageQuerySet):
     def heads(self) -> BundleQuerySet:
         """One row a bundle: its first question by (created_at, id)."""
         earlier = Q(created_at__lt=OuterRef("created_at")) | Q(created_at=OuterRef("created_at"), id__lt=OuterRef("id"))
-        mine = self.filter(type=QUESTION).exclude(pending_id="")
+        mine: BundleQuerySet = self.filter(type=QUESTION).exclude(pending_id="")
         return mine.filter(~Exists(_fellows().questions().filter(earlier)))
 
     def with_state(self, now: dt.datetime) -> BundleQuerySet:
         """Adds `state` as contract 3 names it."""
         live = WaiterLease.objects.live(now).filter(pending_id=OuterRef("pending_id"))
-        return self.annotate(answerable=_answerable()).annotate(
-            state=Case(
-                When(Q(answerable=True) & Exists(live), then=Value("active_live")),
-                When(answerable=True, then=Value("active_detached")),
-                When(Q(Exists(_provisional())), then=Value("delivery_claimed")),
-                When(Q(Exists(_open_rows())) & ~Q(session__state__in=TERMINAL), then=Value("superseded_history")),
-                default=Value("terminal"),
-                output_field=CharField(),
-            )
+        state = Case(
+            When(Q(answerable=True) & Exists(live), then=Value("active_live")),
+            When(answerable=True, then=Value("active_detached")),
+            When(Q(Exists(_provisional())), then=Value("delivery_claimed")),
+            When(Q(Exists(_open_rows())) & ~Q(session__state__in=TERMINAL), then=Value("superseded_history")),
+            default=Value("terminal"),
+            output_field=CharField(),
         )
+        added: list[dict[str, Any]] = [{"answerable": _answerable()}, {"state": state}]
+        found: BundleQuerySet = self.annotate(**added[0]).annotate(**added[1])
+        return found
 
     def asking(self, text: str) -> BundleQuerySet:
         """Bundles with this text in their id, their task's title or one of their questions."""
         asked = _fellows().filter(Q(content__icontains=text) | Q(metadata__question__prompt__icontains=text))
-        return self.filter(
-            Q(pending_id__icontains=text) | Q(session__task__title__icontains=text) | Q(Exists(asked))
-        )
+        return self.filter(Q(pending_id__icontains=text) | Q(session__task__title__icontains=text) | Q(Exists(asked)))
 
 
 class Bundle(Message):
@@ -53,14 +53,14 @@ class Bundle(Message):
     answerable: bool
     state: str
 
-    objects = BundleQuerySet.as_manager()  # type: ignore[assignment]
+    objects = BundleQuerySet.as_manager()  # type: ignore[misc]
 
     class Meta:
         proxy = True
         verbose_name = "bundle"
 
     def __str__(self) -> str:
-        return self.pending_id
+        return str(self.pending_id)
 
 
 def _fellows() -> MessageQuerySet:

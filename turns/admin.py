@@ -3,7 +3,7 @@
 Rows that belong to a session are shown to who may see it (H3, R43); what tells about every workspace, to superusers.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Model, QuerySet
@@ -20,14 +20,14 @@ class Shown(ReadOnly):
 
     show_full_result_count = False
 
-    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
         return [field.name for field in self.opts.concrete_fields]
 
 
 class OfSession(Shown):
     """Rows of the sessions that the person reaches."""
 
-    list_select_related: tuple[str, ...] = ("session",)
+    list_select_related: ClassVar[tuple[str, ...]] = ("session",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         seen = session_condition(principal_of(request), Need.READ, "session", "session__task__workspace")
