@@ -15,7 +15,7 @@ from typing import Any
 from kandev.demo.processes import Local, LocalError, free_port
 from kandev.demo.rest import Json, Person, until
 
-WAIT_S = 8
+WAIT_S = 10
 PATIENCE_S = 60.0
 Say = Callable[[str], object]
 
