@@ -24,6 +24,11 @@ def discard(lease_id: uuid.UUID) -> None:
         _held.pop(lease_id, None)
 
 
+def held() -> set[uuid.UUID]:
+    with _lock:
+        return set(_held)
+
+
 def count() -> int:
     return len(_held)
 

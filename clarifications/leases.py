@@ -7,7 +7,7 @@ from django.conf import settings
 
 from clarifications.models import LeaseKind, WaiterLease
 from tasks import hints, instances, revisions
-from turns.models import Timer, TimerKind
+from turns.models import Timer, TimerKind, Turn
 
 
 def budget() -> dt.timedelta:
@@ -72,3 +72,11 @@ def drop_bundle(pending_id: str) -> None:
     revisions.require_transaction()
     WaiterLease.objects.filter(pending_id=pending_id, claim_id__isnull=True).delete()
     hints.after_commit(topic(pending_id))
+
+
+def release_stranded() -> None:
+    """Lets waiters go whose turn is over or gone: no ordinary way leads there, imported rows may (A8)."""
+    running = Turn.objects.filter(completed_at__isnull=True)
+    for lease in WaiterLease.objects.filter(claim_id__isnull=True).exclude(turn_id__in=running.values("pk"))[:1000]:
+        if end(lease.pk):
+            hints.send(topic(lease.pending_id))

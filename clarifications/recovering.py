@@ -4,19 +4,22 @@ E12, R16).
 Runs after the reservations (promise E8). Each piece is one guarded transaction, so two sweepers cannot both act.
 """
 
-import logging
+import datetime as dt
 import uuid
+from functools import partial
 
 from django.utils import timezone
 
-from clarifications import closing, detaching, finalizing, restoring
+from clarifications import closing, confirming, detaching, finalizing, holding, leases, restoring
 from clarifications.models import Claim, ClaimState, LeaseKind, WaiterLease
 from tasks import failpoints, instances
+from tasks.backoff import Backoff
 from tasks.models import TERMINAL, Session
 from turns import ending, recovering
 from turns.models import Dispatch, Message
 
-logger = logging.getLogger(__name__)
+_backoff = Backoff("claim")
+ABANDONED = dt.timedelta(seconds=30)
 
 
 def recover_claims() -> None:
@@ -42,9 +45,19 @@ def detach_dead_waiters() -> None:
     now = timezone.now()
     for lease in WaiterLease.objects.exclude(owner__in=instances.alive_ids())[:1000]:
         if lease.claim_id is not None:
-            WaiterLease.objects.filter(pk=lease.pk).delete()
+            confirming.forget_lease(lease)
         else:
             detaching.leave(lease, now, grace=lease.kind != LeaseKind.REQUEST)
+    leases.release_stranded()
+
+
+def detach_abandoned() -> None:
+    """Leases of this process that none of its waits holds any more: a wait that broke could not give its own up
+    (R14)."""
+    old = timezone.now() - ABANDONED
+    mine = WaiterLease.objects.filter(owner=instances.generation(), claim_id__isnull=True, created_at__lt=old)
+    for lease in mine.exclude(kind=LeaseKind.REQUEST).exclude(pk__in=holding.held())[:1000]:
+        detaching.leave(lease, timezone.now(), grace=True)
 
 
 def expire_ended() -> None:
@@ -63,7 +76,4 @@ def _open_after_end() -> list[uuid.UUID]:
 def sweep() -> None:
     """The running process' sweep: one failure does not keep the others from their turn (R15)."""
     for claim in Claim.objects.unattended(timezone.now()).order_by("responded_at"):
-        try:
-            recover_claim(claim)
-        except Exception:
-            logger.exception("claim %s could not be recovered; it will be tried again", claim.pk)
+        _backoff.run(claim.pk, partial(recover_claim, claim))

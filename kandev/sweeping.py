@@ -67,7 +67,7 @@ def _beat() -> None:
 
 
 def _sweep() -> None:
-    timers.run_due()
+    timers.run_due(_ready_at[0])
     watching.run_due()
     holding.poll()
 
@@ -77,6 +77,7 @@ def _take_over() -> None:
     dispatches.sweep_dispatches()
     claims.sweep()
     claims.detach_dead_waiters()
+    claims.detach_abandoned()
     claims.expire_ended()
     dispatches.forget_dead_sockets()
     dispatches.interrupt_lost(_ready_at[0])

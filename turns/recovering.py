@@ -6,8 +6,8 @@ lock, so two sweepers cannot both act; a living peer's work is never touched (E9
 """
 
 import datetime as dt
-import logging
 import uuid
+from functools import partial
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -15,11 +15,16 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from tasks import instances, revisions
+from tasks.backoff import Backoff
 from tasks.models import TERMINAL, Session
 from turns import background, dispatching, draining, ending, points, publishing, runners, settling
 from turns.models import Dispatch, DispatchState, EndReason, FrameKind, Message, Runner, RunnerFrame, Turn
 
-logger = logging.getLogger(__name__)
+_backoff = Backoff("dispatch")
+
+
+SLACK = dt.timedelta(seconds=5)
+COMMAND = 0
 
 
 class MalformedReservation(Exception):
@@ -29,10 +34,12 @@ class MalformedReservation(Exception):
 def unattended(now: dt.datetime) -> QuerySet[Dispatch]:
     """Unsettled dispatches whose owner is dead, or which their owner's own task has left behind (R14).
 
-    Another living process' dispatch is never in it.
+    Another living process' dispatch is never in it, nor one that a management command (owner 0) still attends.
     """
-    mine = Q(owner=instances.generation()) & (Q(attended_until__lt=now - dt.timedelta(seconds=5)) | Q(ambiguous=True))
-    return Dispatch.objects.unsettled().filter(~Q(owner__in=instances.alive_ids()) | mine)
+    left = Q(attended_until__lt=now - SLACK) | Q(ambiguous=True)
+    living = {COMMAND, *instances.alive_ids()}
+    mine = Q(owner__in={COMMAND, instances.generation()}) & left
+    return Dispatch.objects.unsettled().filter(~Q(owner__in=living) | mine)
 
 
 def recover_reservations() -> None:
@@ -144,10 +151,7 @@ def ends_unpublished() -> list[uuid.UUID]:
 def sweep_dispatches() -> None:
     """The running process' sweep: like the start's, but one failure does not keep the others from their turn (R15)."""
     for dispatch in unattended(timezone.now()).order_by("reserved_at"):
-        try:
-            recover_dispatch(dispatch)
-        except Exception:
-            logger.exception("dispatch %s could not be recovered; it will be tried again", dispatch.pk)
+        _backoff.run(dispatch.pk, partial(recover_dispatch, dispatch))
     for session_id in draining.due(timezone.now()):
         background.submit(draining.drain, session_id)
 

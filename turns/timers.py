@@ -1,12 +1,13 @@
 """Due timers, taken by whichever process sees them first: deleting the row under the session lock decides.
 
 A grace that was set before this server became ready starts again when it did (R25): an outage is not the agent's
-silence.
+silence. One that was set later ends later as well, so the server judges none before its own readiness is a grace old.
 """
 
 import datetime as dt
 import logging
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -21,11 +22,13 @@ logger = logging.getLogger(__name__)
 first_wait_due: Hook[Timer, dt.datetime] = Hook("first_wait_due")
 
 
-def run_due() -> int:
-    """Carries out what is due and returns how many it took."""
+def run_due(ready_since: dt.datetime) -> int:
+    """Carries out what is due and returns how many it took. `ready_since`: when this server became ready (R25)."""
     now = timezone.now()
-    rows = list(Timer.objects.filter(due_at__lte=now).order_by("due_at")[:200])
-    return sum(_run(row, now) for row in rows)
+    due = Timer.objects.filter(due_at__lte=now)
+    if now - ready_since < dt.timedelta(seconds=settings.KANDEV_PAUSE_GRACE_S):
+        due = due.exclude(kind=TimerKind.PAUSE)
+    return sum(_run(row, now) for row in due.order_by("due_at")[:200])
 
 
 def _run(timer: Timer, now: dt.datetime) -> bool:
@@ -43,8 +46,3 @@ def _run(timer: Timer, now: dt.datetime) -> bool:
     except NotFound:
         return False
     return True
-
-
-def restart_graces(now: dt.datetime, grace: dt.timedelta) -> None:
-    """At the start of the only living process: graces that ran while nobody served begin again (R25)."""
-    Timer.objects.filter(kind=TimerKind.PAUSE, due_at__lt=now + grace).update(due_at=now + grace)
