@@ -33,7 +33,7 @@ def look(lease: WaiterLease) -> Ended | None:
 
 
 def _stands(pending_id: str) -> bool:
-    return Message.objects.bundle(pending_id).filter(status__in=("", "pending")).exists()
+    return Message.objects.bundle(pending_id).active().exists()
 
 
 def _after_loss(lease: WaiterLease) -> Ended:
@@ -51,7 +51,7 @@ def _owed(claim_id: uuid.UUID) -> Ended:
 
 
 def _settled(lease: WaiterLease) -> Ended | None:
-    """No pending row and no open claim: the answer was confirmed between two looks, or the bundle ended."""
+    """No active row and no open claim: the answer was confirmed between two looks, or the bundle is over (A8)."""
     mine = WaiterLease.objects.filter(pk=lease.pk).first()
     if mine is not None and mine.claim_id is not None:
         return _owed(mine.claim_id)
@@ -67,7 +67,7 @@ def confirm(lease: WaiterLease) -> Ended | None:
         with transaction.atomic():
             session = revisions.lock_session(lease.session_id)
             now = timezone.now()
-            if session.terminal or not _own(lease) or not _current(lease):
+            if session.terminal or not _own(lease, now) or not _current(lease):
                 return None
             claim = Claim.objects.filter(pending_id=lease.pending_id, state=ClaimState.CLAIMED).first()
             if claim is None or not _take(claim):
@@ -82,8 +82,11 @@ def confirm(lease: WaiterLease) -> Ended | None:
     return standing.handed(claim, list(Message.objects.bundle(claim.pending_id)))
 
 
-def _own(lease: WaiterLease) -> bool:
-    return WaiterLease.objects.filter(pk=lease.pk, claim_id__isnull=True).exists()
+def _own(lease: WaiterLease, now: dt.datetime) -> bool:
+    """Live also means that this process was not declared dead: one that was frozen past its lease and wakes confirms
+    nothing (E10).
+    """
+    return WaiterLease.objects.live(now).filter(pk=lease.pk).exists()
 
 
 def _current(lease: WaiterLease) -> bool:

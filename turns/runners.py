@@ -67,6 +67,10 @@ def touch(runner_id: str, connection_id: uuid.UUID) -> bool:
     return bool(Runner.objects.filter(pk=runner_id, connection_id=connection_id).update(last_seen_at=Now()))
 
 
+def is_connected(runner_id: str) -> bool:
+    return Runner.objects.filter(pk=runner_id, connection_id__isnull=False).exists()
+
+
 def disconnect(runner_id: str, connection_id: uuid.UUID) -> bool:
     """The socket is gone; the runner's lease runs on from now."""
     return bool(
