@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from clarifications import bundles, leases, rows, shapes
@@ -43,10 +43,16 @@ def claim(principal: Principal, bundle: bundles.Bundle, said: Submission, deadli
     Raises NotActive when nobody won and the bundle is not active; Unavailable when `deadline` came first, rows
     untouched.
     """
+    claim_id = uuid.uuid4()
     with hints.Waiting(f"session:{bundle.session.pk}", leases.topic(bundle.pending_id)) as waiting:
         while True:
             try:
-                return _try(principal, bundle, said)
+                return _try(principal, bundle, said, claim_id)
+            except DatabaseError:
+                stored = _stored_after_all(claim_id)
+                if stored is None:
+                    raise
+                return stored
             except _Wait:
                 left = (deadline - timezone.now()).total_seconds()
                 if left <= 0:
@@ -54,7 +60,16 @@ def claim(principal: Principal, bundle: bundles.Bundle, said: Submission, deadli
                 waiting.wait(left)
 
 
-def _try(principal: Principal, bundle: bundles.Bundle, said: Submission) -> Claim | Lost:
+def _stored_after_all(claim_id: uuid.UUID) -> Claim | None:
+    """A commit whose reply was lost: what the database says counts. None when it says no, or nothing."""
+    try:
+        hints.release_connection()
+        return Claim.objects.filter(pk=claim_id).first()
+    except DatabaseError:
+        return None
+
+
+def _try(principal: Principal, bundle: bundles.Bundle, said: Submission, claim_id: uuid.UUID) -> Claim | Lost:
     with transaction.atomic():
         try:
             revisions.lock_session(bundle.session.pk)
@@ -66,13 +81,18 @@ def _try(principal: Principal, bundle: bundles.Bundle, said: Submission) -> Clai
             return _not_mine(bundle, found)
         if not said.rejected:
             _one_at_a_time(bundle)
-        return _store(principal, bundle, said, found, turn_id)
+        return _store(principal, bundle, said, found, turn_id, claim_id)
 
 
 def _store(
-    principal: Principal, bundle: bundles.Bundle, said: Submission, found: list[Message], turn_id: uuid.UUID
+    principal: Principal,
+    bundle: bundles.Bundle,
+    said: Submission,
+    found: list[Message],
+    turn_id: uuid.UUID,
+    claim_id: uuid.UUID,
 ) -> Claim:
-    now, claim_id = timezone.now(), uuid.uuid4()
+    now = timezone.now()
     mine = [row for row in found if row.status in ("", "pending")]
     rows.write(mine, lambda metadata: _answered(metadata, said, claim_id), now)
     made = Claim.objects.create(

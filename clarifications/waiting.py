@@ -8,6 +8,7 @@ a claim it can confirm, a claim confirmed by a fellow waiter, or a lease that so
 import asyncio
 import contextlib
 import datetime as dt
+import logging
 import threading
 import uuid
 from collections.abc import Awaitable, Callable
@@ -15,14 +16,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import DatabaseError
 from django.utils import timezone
 
 from clarifications import confirming, holding, leases, standing
 from clarifications.models import LeaseKind, WaiterLease
+from clarifications.standing import Ended
 from tasks import failpoints, hints
 from tasks.principals import Principal
 from tasks.threads import in_thread
 
+logger = logging.getLogger(__name__)
 Keepalive = Callable[[float], Awaitable[None]]
 
 # Set when the process is told to end: every waiter gets a retryable end (R27).
@@ -87,7 +91,7 @@ async def _hold(lease: WaiterLease, limit: float, gone: asyncio.Event, on_keepal
     try:
         while True:
             woken.clear()
-            ended = await in_thread(confirming.look, lease)
+            ended = await _look(lease, woken)
             if ended is not None:
                 return Waited(ended.code, ended.response, ended.claim_id, lease)
             left = started + limit - loop.time()
@@ -103,6 +107,17 @@ async def _hold(lease: WaiterLease, limit: float, gone: asyncio.Event, on_keepal
         watch.cancel()
         holding.discard(lease.pk)
         hints.unlisten(topic, wake)
+
+
+async def _look(lease: WaiterLease, woken: asyncio.Event) -> Ended | None:
+    """What became of this waiter. A database that cannot be asked now is asked again: an outage ends no wait."""
+    try:
+        return await in_thread(confirming.look, lease)
+    except DatabaseError as error:
+        logger.warning("the wait on %s could not be looked after, again in a moment: %s", lease.pending_id, error)
+        await asyncio.sleep(hints.POLL_S)
+        woken.set()
+        return None
 
 
 async def _wake_when_gone(gone: asyncio.Event, woken: asyncio.Event) -> None:

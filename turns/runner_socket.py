@@ -7,10 +7,11 @@ import contextlib
 import json
 import logging
 import uuid
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import OperationalError
 from django.utils import timezone
 
 from tasks import hints, instances, strictjson
@@ -24,10 +25,13 @@ from turns.models import DispatchState
 logger = logging.getLogger(__name__)
 PING_S = 5.0
 HELLO_S = 20.0
+PATIENCE = (0.2, 0.5, 1.0, 2.0, 4.0, *[5.0] * 10)
 
 
 class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Close codes: 4401 bad token, 4400 bad frame, 4409 replaced by a newer connection, 4408 no hello."""
+    """Close codes: 4401 bad token, 4400 bad frame, 4409 replaced by a newer connection, 4408 no hello, 1012 this
+    process was declared dead meanwhile: the runner is to connect anew at once.
+    """
 
     token: Token | None = None
     runner_id = ""
@@ -119,7 +123,7 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
             if self.loop.time() - pinged >= PING_S:
                 pinged = self.loop.time()
                 if not await in_thread(runners.touch, self.runner_id, self.connection_id):
-                    await self.close(4409)
+                    await self.close(4409 if await in_thread(runners.is_connected, self.runner_id) else 1012)
                     return
                 await self._send({"type": "ping"})
             with contextlib.suppress(asyncio.TimeoutError):
@@ -133,11 +137,11 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         kind = frame["type"]
         if kind == "accepted":
-            await self._guard(in_thread(settling.accept, dispatch_id, self.runner_id))
+            await self._guard(settling.accept, dispatch_id, self.runner_id)
             return
         code, reason = str(frame.get("code") or kind)[:60], str(frame.get("reason") or "")
         state = DispatchState(kind)
-        await self._guard(in_thread(settling.refuse, dispatch_id, self.runner_id, state, code, reason))
+        await self._guard(settling.refuse, dispatch_id, self.runner_id, state, code, reason)
 
     def _lane(self, session_id: str) -> asyncio.Queue[dict[str, Any] | None]:
         """The frames of one session, handled in order; sessions do not wait for each other."""
@@ -148,16 +152,24 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _work(self, lane: asyncio.Queue[dict[str, Any] | None]) -> None:
         while (frame := await lane.get()) is not None:
-            await self._guard(in_thread(incoming.handle, self.runner_id, frame))
+            await self._guard(incoming.handle, self.runner_id, frame)
 
-    async def _guard(self, work: Awaitable[object]) -> None:
-        """A frame that fails is logged; the socket goes on, the state is settled by the sweep."""
-        try:
-            await work
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            logger.exception("runner %s: a frame could not be handled", self.runner_id)
+    async def _guard(self, work: Callable[..., object], *args: Any) -> None:
+        """Handles a frame. A database that is away for a while loses none, least of all a `ready`: it is tried again.
+        Any other failure is logged and the socket goes on; what it meant is settled by the sweep.
+        """
+        for pause in (*PATIENCE, None):
+            try:
+                await in_thread(work, *args)
+            except OperationalError as error:
+                if pause is not None:
+                    logger.warning("runner %s: a frame waits for the database: %s", self.runner_id, error)
+                    await asyncio.sleep(pause)
+                    continue
+                logger.exception("runner %s: a frame was given up", self.runner_id)
+            except Exception:
+                logger.exception("runner %s: a frame could not be handled", self.runner_id)
+            return
 
     async def _send(self, frame: dict[str, Any]) -> None:
         await self.send(text_data=json.dumps(frame, ensure_ascii=False))
