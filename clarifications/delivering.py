@@ -39,11 +39,13 @@ def deliver(claim: Claim, session: Session) -> dict[str, Any]:
             else:
                 _resume(claim, session, deadline)
             claim.refresh_from_db()
+        return _conclude(claim, session)
     except KandevError:
         raise
+    except Claim.DoesNotExist:  # deleted with its session, which had ended before (R7)
+        raise NotActive from None
     except Exception as error:  # noqa: BLE001 - logged there; the database says what it meant
         return _after_fault(claim, session, error)
-    return _conclude(claim, session)
 
 
 def _await_waiter(claim: Claim, until: dt.datetime) -> None:

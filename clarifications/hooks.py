@@ -57,10 +57,16 @@ def dispatch_published(dispatch: Dispatch, session: Session, now: dt.datetime) -
 def dispatch_undone(dispatch: Dispatch, session: Session, now: dt.datetime) -> None:
     if dispatch.kind == DispatchKind.FALLBACK:
         watching.undone(dispatch, now)
-        return
     claim = _claims(dispatch).first() if dispatch.kind == DispatchKind.ANSWER else None
     if claim is not None:
         restoring.restore_locked(claim, session, now)
+    elif dispatch.attempted_at is not None:
+        _show_again(session, now)
+
+
+def _show_again(session: Session, now: dt.datetime) -> None:
+    """The attempt had made older questions history; now they count again, and pages must hear of it."""
+    question_rows.tell(session, list(Message.objects.filter(session=session).active()), now)
 
 
 def orphan_undone(turn: Turn, session: Session, now: dt.datetime) -> None:

@@ -11,11 +11,11 @@ import uuid
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clarifications import leases, wording
-from clarifications.models import Claim, ClaimState, WaiterLease, Watchdog, WatchdogState
+from clarifications.models import Claim, WaiterLease, Watchdog, WatchdogState
 from tasks import hints, revisions
 from tasks.errors import NotFound
 from tasks.models import Session
@@ -97,7 +97,7 @@ def _begin(claim_id: uuid.UUID, now: dt.datetime) -> bool:
                 mine.update(due_at=now + silence())
                 return False
             if Dispatch.objects.unsettled().filter(session=session).exists() or not mine.update(
-                state=WatchdogState.FALLBACK
+                state=WatchdogState.FALLBACK, due_at=now + leases.budget()
             ):
                 return False
             pausing.cancel_locked(session.pk, current.pk, "nothing was heard since the answer was handed over", now)
@@ -187,10 +187,11 @@ def rearm(claim_id: uuid.UUID, now: dt.datetime) -> None:
 
 
 def take_over() -> None:
-    """A fallback whose process died before it reserved is armed again (K6); one with a dispatch is that dispatch's."""
+    """A fallback whose process died before it reserved is armed again (K6); one with a dispatch is that dispatch's.
+
+    `due_at` of a fallback is the end of the budget that its task has; a task that lives gives up before that.
+    """
+    now = timezone.now()
     riding = Dispatch.objects.unsettled().filter(kind=DispatchKind.FALLBACK).values("claim_id")
-    old = timezone.now() - 2 * leases.budget()
-    rows = Watchdog.objects.filter(state=WatchdogState.FALLBACK).exclude(pk__in=riding)
-    rows.filter(Q(due_at__lt=old) | Q(claim__state=ClaimState.RETIRED)).update(
-        state=WatchdogState.ARMED, due_at=timezone.now()
-    )
+    rows = Watchdog.objects.filter(state=WatchdogState.FALLBACK, due_at__lt=now).exclude(pk__in=riding)
+    rows.update(state=WatchdogState.ARMED, due_at=now)
