@@ -7,7 +7,7 @@ with its visibility in one query, so that a foreign id takes the same path as an
 import uuid
 from typing import TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Exists, Model, OuterRef, QuerySet
 
 from tasks.errors import Forbidden, NotFound
 from tasks.models import Session, Task, Workspace
@@ -37,28 +37,34 @@ def parse_id(text: object) -> uuid.UUID:
 
 def workspace(principal: Principal, pk: object, need: Need = Need.READ) -> Workspace:
     """A workspace that `principal` sees. NotFound, or Forbidden when he sees it and may not do `need`."""
-    row = Workspace.objects.reachable(principal).filter(pk=parse_id(pk)).first()
-    return require(row, principal, need, Workspace.objects.reachable(principal, need))
+    rows = Workspace.objects
+    return _one(rows.reachable(principal), rows.reachable(principal, need), principal, pk, need)
 
 
 def task(principal: Principal, pk: object, need: Need = Need.READ) -> Task:
     """A task that `principal` sees; an agent sees that of its session. NotFound or Forbidden as above."""
-    row = Task.objects.reachable(principal).filter(pk=parse_id(pk)).first()
-    return require(row, principal, need, Task.objects.reachable(principal, need))
+    rows = Task.objects
+    return _one(rows.reachable(principal), rows.reachable(principal, need), principal, pk, need)
 
 
 def session(principal: Principal, pk: object, need: Need = Need.READ) -> Session:
     """A session with its task loaded. An agent reaches its own and may read and ask there, neither answer nor write."""
-    row = Session.objects.reachable(principal).select_related("task").filter(pk=parse_id(pk)).first()
-    return require(row, principal, need, Session.objects.reachable(principal, need))
+    rows = Session.objects
+    visible = rows.reachable(principal).select_related("task")
+    return _one(visible, rows.reachable(principal, need), principal, pk, need)
 
 
-def require(row: M | None, principal: Principal, need: Need, allowed: QuerySet[M]) -> M:
-    """`row` when it is visible and among the `allowed` ones. Only what is visible costs the second query."""
+def _one(visible: QuerySet[M], allowed: QuerySet[M], principal: Principal, pk: object, need: Need) -> M:
+    """Sight and right in one statement: what is taken away or deleted in between cannot turn a 404 into a 403."""
+    rows = visible.filter(pk=parse_id(pk))
+    if need is not Need.READ:
+        may = {"is_allowed": Exists(allowed.filter(pk=OuterRef("pk")))}
+        rows = rows.annotate(**may)
+    row = rows.first()
     if row is None:
         raise NotFound
     if not principal.scope_allows(need):
         raise Forbidden("this token may not do that")
-    if need is not Need.READ and not allowed.filter(pk=row.pk).exists():
+    if not getattr(row, "is_allowed", True):
         raise Forbidden
     return row

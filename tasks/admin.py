@@ -7,9 +7,8 @@ from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
-from django.utils import timezone
 
-from tasks import deleting, editing, ending
+from tasks import deleting, editing, ending, tokens
 from tasks.authentication import address_of, identify_user
 from tasks.errors import KandevError
 from tasks.models import Event, Instance, Membership, RateWindow, Session, SessionState, Task, Token, Workspace
@@ -173,7 +172,7 @@ class TokenAdmin(ReadOnly):
 
     @admin.action(description="Revoke", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[Token]) -> None:
-        queryset.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+        tokens.revoke_rows(queryset)
 
 
 @admin.register(Instance)

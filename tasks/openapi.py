@@ -74,7 +74,7 @@ def query(name: str, kind: OpenApiTypes, description: str, enum: list[str] | Non
     return OpenApiParameter(name, kind, OpenApiParameter.QUERY, description=description, enum=enum)
 
 
-def path_id(name: str = "pk") -> OpenApiParameter:
+def path_id(name: str = "id") -> OpenApiParameter:
     return OpenApiParameter(name, OpenApiTypes.UUID, OpenApiParameter.PATH)
 
 

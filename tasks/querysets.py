@@ -8,7 +8,6 @@ from django.db.models import (
     BooleanField,
     Case,
     Exists,
-    Expression,
     F,
     OuterRef,
     Prefetch,

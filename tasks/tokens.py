@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from tasks.models import Token, TokenKind
@@ -68,12 +68,16 @@ def _used(token: Token, now: dt.datetime) -> None:
         Token.objects.filter(pk=token.pk).update(last_used_at=now)
 
 
+def revoke_rows(rows: QuerySet[Token]) -> int:
+    """Revokes those that are live and says how many; a token that was revoked keeps its time."""
+    return rows.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+
+
 def revoke(text: str) -> bool:
     """Revokes by text; True when it was live."""
-    return bool(Token.objects.filter(digest=digest(text), revoked_at__isnull=True).update(revoked_at=timezone.now()))
+    return bool(revoke_rows(Token.objects.filter(digest=digest(text))))
 
 
 def revoke_own(user: User, pk: int) -> bool:
     """Revokes a person's own token by its row; True when it was live."""
-    own = Token.objects.filter(pk=pk, user=user, kind=TokenKind.PERSONAL, revoked_at__isnull=True)
-    return bool(own.update(revoked_at=timezone.now()))
+    return bool(revoke_rows(Token.objects.filter(pk=pk, user=user, kind=TokenKind.PERSONAL)))

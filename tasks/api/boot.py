@@ -22,7 +22,7 @@ class BootOut(serializers.Serializer[Any]):
 
 
 class Boot(Api):
-    @extend_schema(responses=openapi.responses({200: BootOut}))
+    @extend_schema(operation_id="boot", responses=openapi.responses({200: BootOut}))
     def get(self, request: Request) -> Response:
         """Workspaces, tasks that are not archived with their summaries repaired, and their sessions' projections."""
         principal = caller(request)

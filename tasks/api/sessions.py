@@ -43,6 +43,7 @@ class SessionIn(serializers.Serializer[Any]):
 
 class TaskSessions(Api):
     @extend_schema(
+        operation_id="sessions_list",
         parameters=[openapi.path_id(), *openapi.PAGE],
         responses=openapi.responses({200: openapi.page_of("Session", SessionOut)}, 400),
     )
@@ -55,6 +56,7 @@ class TaskSessions(Api):
         return pagination.response([shapes.session(row) for row in found], following, preceding)
 
     @extend_schema(
+        operation_id="sessions_create",
         parameters=[openapi.path_id()],
         request=SessionIn,
         responses=openapi.responses({201: SessionOut}, 409, *openapi.BODY_ERRORS),
@@ -68,7 +70,9 @@ class TaskSessions(Api):
 
 
 class OneSession(Api):
-    @extend_schema(parameters=[openapi.path_id()], responses=openapi.responses({200: SessionOut}))
+    @extend_schema(
+        operation_id="sessions_read", parameters=[openapi.path_id()], responses=openapi.responses({200: SessionOut})
+    )
     def get(self, request: Request, pk: str) -> Response:
         return Response(shown_session(access.session(caller(request), pk)))
 

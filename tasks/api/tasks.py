@@ -83,7 +83,9 @@ FILTERS = [
 
 class Tasks(Api):
     @extend_schema(
-        parameters=[*FILTERS, *openapi.PAGE], responses=openapi.responses({200: openapi.page_of("Task", TaskOut)}, 400)
+        operation_id="tasks_list",
+        parameters=[*FILTERS, *openapi.PAGE],
+        responses=openapi.responses({200: openapi.page_of("Task", TaskOut)}, 400),
     )
     def get(self, request: Request) -> Response:
         """Tasks that the caller sees, oldest first, their summaries repaired on the way."""
@@ -92,7 +94,9 @@ class Tasks(Api):
             found, following, preceding = pagination.page(request, rows)
         return pagination.response(_shapes(found), following, preceding)
 
-    @extend_schema(request=TaskIn, responses=openapi.responses({201: TaskOut}, *openapi.BODY_ERRORS))
+    @extend_schema(
+        operation_id="tasks_create", request=TaskIn, responses=openapi.responses({201: TaskOut}, *openapi.BODY_ERRORS)
+    )
     def post(self, request: Request) -> Response:
         """A task; `agent` makes its primary session and `prompt` starts that.
 
@@ -109,11 +113,14 @@ class Tasks(Api):
 
 
 class OneTask(Api):
-    @extend_schema(parameters=[openapi.path_id()], responses=openapi.responses({200: TaskOut}))
+    @extend_schema(
+        operation_id="tasks_read", parameters=[openapi.path_id()], responses=openapi.responses({200: TaskOut})
+    )
     def get(self, request: Request, pk: str) -> Response:
         return Response(shown_task(access.task(caller(request), pk)))
 
     @extend_schema(
+        operation_id="tasks_change",
         parameters=[openapi.path_id()],
         request=TaskChange,
         responses=openapi.responses({200: TaskOut}, *openapi.BODY_ERRORS),
@@ -125,7 +132,12 @@ class OneTask(Api):
         editing.edit_task(task.pk, **_changes(principal, given(request, TaskChange)))
         return Response(shown_task(task))
 
-    @extend_schema(parameters=[openapi.path_id()], request=None, responses=openapi.responses({204: None}, 403))
+    @extend_schema(
+        operation_id="tasks_delete",
+        parameters=[openapi.path_id()],
+        request=None,
+        responses=openapi.responses({204: None}, 403),
+    )
     def delete(self, request: Request, pk: str) -> Response:
         """With its sessions, which are cancelled first."""
         deleting.delete_task(access.task(caller(request), pk, Need.WRITE).pk)
@@ -134,6 +146,7 @@ class OneTask(Api):
 
 class Move(Api):
     @extend_schema(
+        operation_id="tasks_move",
         parameters=[openapi.path_id()],
         request=MoveIn,
         responses=openapi.responses({200: TaskOut}, 409, *openapi.BODY_ERRORS),

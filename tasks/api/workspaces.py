@@ -51,7 +51,9 @@ class BoardOut(serializers.Serializer[Any]):
 
 class Workspaces(Api):
     @extend_schema(
-        parameters=openapi.PAGE, responses=openapi.responses({200: openapi.page_of("Workspace", WorkspaceOut)}, 400)
+        operation_id="workspaces_list",
+        parameters=openapi.PAGE,
+        responses=openapi.responses({200: openapi.page_of("Workspace", WorkspaceOut)}, 400),
     )
     def get(self, request: Request) -> Response:
         """The caller's workspaces, oldest first."""
@@ -59,7 +61,11 @@ class Workspaces(Api):
         found, following, preceding = pagination.page(request, rows)
         return pagination.response([shapes.workspace(row) for row in found], following, preceding)
 
-    @extend_schema(request=WorkspaceIn, responses=openapi.responses({201: WorkspaceOut}, *openapi.BODY_ERRORS))
+    @extend_schema(
+        operation_id="workspaces_create",
+        request=WorkspaceIn,
+        responses=openapi.responses({201: WorkspaceOut}, *openapi.BODY_ERRORS),
+    )
     def post(self, request: Request) -> Response:
         """A workspace that belongs to the caller."""
         principal = caller(request)
@@ -71,11 +77,14 @@ class Workspaces(Api):
 
 
 class OneWorkspace(Api):
-    @extend_schema(parameters=[openapi.path_id()], responses=openapi.responses({200: WorkspaceOut}))
+    @extend_schema(
+        operation_id="workspaces_read", parameters=[openapi.path_id()], responses=openapi.responses({200: WorkspaceOut})
+    )
     def get(self, request: Request, pk: str) -> Response:
         return Response(_shown(access.workspace(caller(request), pk)))
 
     @extend_schema(
+        operation_id="workspaces_change",
         parameters=[openapi.path_id()],
         request=WorkspaceChange,
         responses=openapi.responses({200: WorkspaceOut}, *openapi.BODY_ERRORS),
@@ -93,7 +102,12 @@ class OneWorkspace(Api):
         )
         return Response(_shown(row))
 
-    @extend_schema(parameters=[openapi.path_id()], request=None, responses=openapi.responses({204: None}, 403))
+    @extend_schema(
+        operation_id="workspaces_delete",
+        parameters=[openapi.path_id()],
+        request=None,
+        responses=openapi.responses({204: None}, 403),
+    )
     def delete(self, request: Request, pk: str) -> Response:
         """With all its tasks; their live sessions are cancelled first."""
         deleting.delete_workspace(access.workspace(caller(request), pk, Need.WRITE).pk)
@@ -101,7 +115,9 @@ class OneWorkspace(Api):
 
 
 class Board(Api):
-    @extend_schema(parameters=[openapi.path_id()], responses=openapi.responses({200: BoardOut}))
+    @extend_schema(
+        operation_id="workspaces_board", parameters=[openapi.path_id()], responses=openapi.responses({200: BoardOut})
+    )
     def get(self, request: Request, pk: str) -> Response:
         """The workflow's columns with their tasks, archived ones left out."""
         principal = caller(request)

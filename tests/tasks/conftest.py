@@ -1,7 +1,6 @@
-"""Four people whose roles never change, callers over REST, and questions as rows: this layer alone, no hook connected."""
+"""Five people whose roles never change, callers over REST, questions as rows: this layer alone, no hook connected."""
 
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,6 +145,3 @@ def advance(session: Session) -> None:
     with transaction.atomic():
         revisions.lock_session(session.pk)
         revisions.advance(session.pk)
-
-
-Refusing = Callable[..., tuple[int, str]]

@@ -1,4 +1,4 @@
-"""Two connections at once: threads of their own, started together, and a look at another connection's blocked statement."""
+"""Two connections at once: threads of their own, started together."""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +16,7 @@ def together(*calls: Callable[[], Any]) -> list[Any]:
         gate.wait(10)
         try:
             return call()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - handed to the caller
             return error
         finally:
             connection.close()

@@ -38,7 +38,9 @@ def test_numbers_that_cannot_be_stored_are_a_400(scene: Scene, literal: str) -> 
     assert got.json()["fields"]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("raw", [b"[" * DEEP, b'{"a":' * DEEP, b"{", b"", b"\xff", b"\xef\xbb\xbf{}", b"{'a': 1}", b"{}{}"])
+@pytest.mark.parametrize(
+    "raw", [b"[" * DEEP, b'{"a":' * DEEP, b"{", b"", b"\xff", b"\xef\xbb\xbf{}", b"{'a': 1}", b"{}{}"]
+)
 def test_a_body_that_is_no_json_is_a_400(scene: Scene, raw: bytes) -> None:
     got = scene["owner"]("POST", "/tasks", raw or b" ")
     assert got.status_code == 400

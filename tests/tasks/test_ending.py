@@ -1,6 +1,7 @@
 """Sessions end once, and whatever hangs on them is told (A7, F3, B23)."""
 
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
@@ -137,7 +138,7 @@ def test_deleting_a_workspace_deletes_its_tasks_and_no_others(real_scene: Scene)
 
 
 def test_a_session_that_is_born_during_a_deletion_is_ended_as_well(real_scene: Scene) -> None:
-    told, born = ended(), []
+    told, born = ended(), list[uuid.UUID]()
 
     def give_birth(*_: Any) -> None:
         if not born:
@@ -163,10 +164,10 @@ def test_creating_in_a_workspace_that_is_being_deleted_leaves_nothing_dangling(r
 def test_many_ways_to_end_at_once_end_it_once_and_nothing_is_a_500(real_scene: Scene) -> None:
     told, task, owner = ended(), real_scene.task, real_scene["owner"]
     sessions = [real_scene.session, *(add_session(task) for _ in range(3))]
-    calls = [lambda pk=one.pk: owner("POST", f"/task-sessions/{pk}/cancel").status_code for one in sessions]
-    calls += [lambda: owner("PATCH", f"/tasks/{task.pk}", {"archived": True}).status_code] * 2
-    calls += [lambda: owner("POST", f"/tasks/{task.pk}/move", {"state": "done"}).status_code]
-    assert set(together(*calls)) == {200}
+    calls: list[tuple[str, str, Any]] = [("POST", f"/task-sessions/{one.pk}/cancel", {}) for one in sessions]
+    calls += [("PATCH", f"/tasks/{task.pk}", {"archived": True})] * 2
+    calls += [("POST", f"/tasks/{task.pk}/move", {"state": "done"})]
+    assert set(together(*(partial(lambda call: owner(*call).status_code, call) for call in calls))) == {200}
     assert sorted(told, key=str) == sorted((one.pk for one in sessions), key=str)
 
 

@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from tasks import moving, points, registry, revisions
 from tasks.models import Task, TaskState
-from tests.tasks.conftest import Message, Scene, add_question, add_session, close_question
+from tests.tasks.conftest import Scene, add_question, add_session, close_question
 from tests.tasks.racing import together
-from turns.models import Turn
+from turns.models import Message, Turn
 
 
 def move(scene: Scene, state: str) -> tuple[int, str]:
@@ -35,7 +35,7 @@ def test_an_active_question_of_any_session_keeps_the_task(scene: Scene, primary:
     assert move(scene, "done") == (200, "done")
 
 
-@pytest.mark.scenario("M1", "A2")
+@pytest.mark.scenario("M1")
 def test_a_question_of_an_older_turn_keeps_nothing(scene: Scene, asked: Message) -> None:
     now = timezone.now()
     Turn.objects.create(session=scene.session, started_at=now, created_at=now)

@@ -67,7 +67,19 @@ def test_a_limit_is_capped(scene: Scene, many: list[str]) -> None:
 def bad_cursors(good: str) -> list[str]:
     flipped = good[:-1] + ("A" if good[-1] != "A" else "B")
     turned = ("A" if good[0] != "A" else "B") + good[1:]
-    return ["", "null", "with%20space", good[:-2], flipped, turned, good + "x", "x" * 10_000, "%00", "%FF", good + "%00"]
+    return [
+        "",
+        "null",
+        "with%20space",
+        good[:-2],
+        flipped,
+        turned,
+        good + "x",
+        "x" * 10_000,
+        "%00",
+        "%FF",
+        good + "%00",
+    ]
 
 
 def test_a_broken_cursor_is_a_400_that_names_it(scene: Scene, many: list[str]) -> None:

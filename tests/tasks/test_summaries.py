@@ -7,8 +7,9 @@ from django.db import DatabaseError
 
 from tasks import events, summaries
 from tasks.models import Event, Task
-from tests.tasks.conftest import Message, Scene, add_question, add_task, close_question
+from tests.tasks.conftest import Scene, add_question, add_task, close_question
 from tests.tasks.racing import beside, together
+from turns.models import Message
 
 OPEN = {"pending_action": "clarification", "primary_session_pending_action": "clarification"}
 CLEAN = {"pending_action": None, "primary_session_pending_action": None}
@@ -76,7 +77,7 @@ def test_a_refresh_that_read_early_and_writes_late_does_not_leave_the_older_verd
 @pytest.mark.scenario("I4")
 def test_a_lost_write_is_tried_again_with_what_is_true_then(real_scene: Scene, monkeypatch: Any) -> None:
     add_question(real_scene.session)
-    store, lost = summaries._store, []
+    store, lost = summaries._store, list[bool]()
 
     def losing(task: Task) -> bool:
         if len(lost) < 3:
