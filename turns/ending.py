@@ -31,6 +31,12 @@ def end_turn(session_id: uuid.UUID, turn_id: uuid.UUID, reason: EndReason, now: 
     return True
 
 
+def end_unheard(session_id: uuid.UUID, turn_id: uuid.UUID, now: dt.datetime) -> bool:
+    """The runner's journal says that the prompt ran to its end, but the frame that said so was lost with a socket."""
+    told = Turn.objects.filter(pk=turn_id, cancel_requested_at__isnull=False).exists()
+    return end_turn(session_id, turn_id, EndReason.CANCELLED if told else EndReason.READY, now)
+
+
 def _session(session_id: uuid.UUID) -> Session:
     revisions.lock_session(session_id)
     return Session.objects.select_related("task").get(pk=session_id)

@@ -1,6 +1,7 @@
 """A runner says hello: its socket speaks for it from now on, its journal settles what it lists, and what it does not
 list is asked for with `revoke` (R13). A new journal is a new `runner_id`, so it settles nothing of an old one."""
 
+import datetime as dt
 import uuid
 from dataclasses import dataclass
 
@@ -12,8 +13,19 @@ from tasks import hints, instances
 from tasks.errors import invalid
 from tasks.models import Token
 from turns import background, dispatching, draining, settling
-from turns.models import Dispatch, DispatchState, FrameKind, Runner, RunnerFrame
+from turns.models import (
+    Dispatch,
+    DispatchState,
+    FrameKind,
+    Runner,
+    RunnerFrame,
+    Timer,
+    TimerKind,
+    Turn,
+)
 
+TAKEN = (DispatchState.ACCEPTED, DispatchState.PUBLISHED)
+UNHEARD_AFTER = dt.timedelta(seconds=5)
 OUTCOMES = {"accepted", "completed", "rejected", "revoked"}
 
 
@@ -94,8 +106,22 @@ def settle(said: Hello) -> None:
             settling.refuse(dispatch.pk, said.runner_id, DispatchState(outcome), outcome, f"the runner {outcome} it")
         elif not attended(dispatch) and not _revoke_waits(dispatch):
             dispatching.revoke(dispatch.pk, timezone.now())
+    _note_unheard_ends(said)
     for session_id in draining.due(timezone.now()):
         background.submit(draining.drain, session_id)
+
+
+def _note_unheard_ends(said: Hello) -> None:
+    """Open turns that the journal lists as completed: the runner first sends what it still has."""
+    turns = Turn.objects.filter(runner_id=said.runner_id, completed_at__isnull=True)
+    taken = Dispatch.objects.filter(turn_id__in=turns.values("pk"), state__in=TAKEN)
+    for dispatch in [row for row in taken if said.journal.get(row.pk) == "completed"]:
+        Timer.objects.update_or_create(
+            kind=TimerKind.UNHEARD_END,
+            turn_id=dispatch.turn_id,
+            pending_id="",
+            defaults={"session_id": dispatch.session_id, "due_at": timezone.now() + UNHEARD_AFTER},
+        )
 
 
 def attended(dispatch: Dispatch) -> bool:

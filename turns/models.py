@@ -269,6 +269,7 @@ class TimerKind(models.TextChoices):
     PAUSE = "pause"
     CANCEL_OVERDUE = "cancel_overdue"
     FIRST_WAIT = "first_wait"
+    UNHEARD_END = "unheard_end"
 
 
 class Timer(models.Model):

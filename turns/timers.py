@@ -14,7 +14,7 @@ from django.utils import timezone
 from tasks import revisions
 from tasks.errors import NotFound
 from tasks.hooks import Hook
-from turns import pausing
+from turns import ending, pausing
 from turns.models import Timer, TimerKind
 
 logger = logging.getLogger(__name__)
@@ -41,8 +41,10 @@ def _run(timer: Timer, now: dt.datetime) -> bool:
                 pausing.cancel_locked(timer.session_id, timer.turn_id, "the agent stopped waiting for its answer", now)
             elif timer.kind == TimerKind.FIRST_WAIT:
                 first_wait_due.run(timer, now)
-        if timer.kind == TimerKind.CANCEL_OVERDUE:
-            pausing.interrupt(timer.session_id, timer.turn_id, now)
+            elif timer.kind == TimerKind.CANCEL_OVERDUE:
+                pausing.interrupt(timer.session_id, timer.turn_id, now)
+            elif timer.kind == TimerKind.UNHEARD_END:
+                ending.end_unheard(timer.session_id, timer.turn_id, now)
     except NotFound:
         return False
     return True

@@ -104,7 +104,7 @@ class Migration(migrations.Migration):
             name='Timer',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('pause', 'Pause'), ('cancel_overdue', 'Cancel Overdue'), ('first_wait', 'First Wait')], max_length=14)),
+                ('kind', models.CharField(choices=[('pause', 'Pause'), ('cancel_overdue', 'Cancel Overdue'), ('first_wait', 'First Wait'), ('unheard_end', 'Unheard End')], max_length=14)),
                 ('turn_id', models.UUIDField()),
                 ('pending_id', models.CharField(blank=True, default='', max_length=200)),
                 ('due_at', models.DateTimeField()),
