@@ -80,16 +80,6 @@ def forgive_login(address: str) -> None:
     RateWindow.objects.filter(pk=_row("login", address), count__gt=0).update(count=F("count") - 1)
 
 
-count_failed_login = count_login
-
-
-def check_login(address: str) -> None:
-    """TooMany when the address has used up its failed log-ins; counts nothing."""
-    allowed, length = parse(settings.KANDEV_RATE_LOGIN)
-    start = timezone.now() - length
-    _refuse_if_full(RateWindow.objects.filter(pk=_row("login", address), started_at__gt=start), allowed, start)
-
-
 def count_answer(principal: Principal) -> None:
     """Answer attempts per person, lost ones counted; per address when authentication is off (R38)."""
     key = f"address:{principal.address}" if principal.anybody else principal.pk

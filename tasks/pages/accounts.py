@@ -16,14 +16,17 @@ class SignIn(LoginView):
     redirect_authenticated_user = True
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """An address that used up its failures is not even asked for a password; looking at the form is free."""
+        """Looking at the form is free, also for an address that used up its failures."""
         try:
-            if request.method == "POST":
-                rates.check_login(address_of(request))
             return super().dispatch(request, *args, **kwargs)
         except TooMany as error:
             return refusal(request, error)
 
-    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
-        rates.count_failed_login(address_of(self.request))
-        return super().form_invalid(form)
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Counted before the password is looked at, so that guesses at the same moment cannot all get through."""
+        rates.count_login(address_of(request))
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        rates.forgive_login(address_of(self.request))
+        return super().form_valid(form)

@@ -4,6 +4,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
 from tasks import rates
@@ -67,13 +68,25 @@ def test_only_log_ins_that_fail_are_counted(db: None, settings: Any) -> None:
     for _ in range(5):
         rates.count_login("a")
         rates.forgive_login("a")
-    rates.check_login("a")
     for _ in range(2):
         rates.count_login("a")
-    for refused in (rates.check_login, rates.count_login):
-        with pytest.raises(TooMany):
-            refused("a")
-    rates.check_login("b")
+    with pytest.raises(TooMany):
+        rates.count_login("a")
+    rates.count_login("b")
+
+
+@pytest.mark.scenario("H8")
+def test_guesses_at_the_same_moment_are_not_looked_at_beyond_the_limit(real_scene: Scene, settings: Any) -> None:
+    settings.KANDEV_RATE_LOGIN = "3/m"
+
+    def guess(password: str) -> int:
+        data = {"username": "viewer", "password": password}
+        return Client().post("/accounts/login/", data).status_code
+
+    assert sorted(together(*[lambda: guess("wrong")] * 8)) == [200] * 3 + [429] * 5
+    assert guess("pw-viewer") == 429
+    RateWindow.objects.all().delete()
+    assert [guess("pw-viewer") for _ in range(5)] == [302] * 5
 
 
 @pytest.mark.scenario("R38")
