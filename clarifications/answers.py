@@ -4,6 +4,7 @@ so that two submissions that mean the same give the same bytes (promise G5)."""
 from dataclasses import dataclass
 from typing import Any
 
+from clarifications import shapes
 from clarifications.questions import Faults
 from tasks import strictjson
 from tasks.errors import Invalid
@@ -62,7 +63,7 @@ def _rejection(raw: list[Any], reason: str) -> Submission:
 
 def _entries(raw: list[Any], rows: list[Message]) -> list[dict[str, Any]]:
     faults = Faults()
-    known = {row.metadata["question_id"]: row.metadata["question"] for row in rows}
+    known = {row.metadata["question_id"]: shapes.question(row) for row in rows}
     given: dict[str, dict[str, Any]] = {}
     for index, item in enumerate(raw):
         entry = _entry(item, known, f"answers.{index}", faults)

@@ -9,6 +9,7 @@ import json
 import unicodedata
 from typing import Any
 
+from clarifications import shapes
 from turns.models import Message
 
 SHOWN = {"Cf", "Cc", "Zl", "Zp"}
@@ -38,7 +39,7 @@ def late(rows: list[Message], answers: list[dict[str, Any]]) -> str:
 def _sections(rows: list[Message], answers: list[dict[str, Any]]) -> list[str]:
     by_id = {answer["question_id"]: answer for answer in answers}
     return [
-        _section(number, row.metadata["question"], by_id[row.metadata["question_id"]])
+        _section(number, shapes.question(row), by_id[row.metadata["question_id"]])
         for number, row in enumerate(rows, 1)
         if row.metadata["question_id"] in by_id
     ]
