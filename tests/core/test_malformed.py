@@ -1,0 +1,153 @@
+"""Bundles that no ordinary ask makes: spread, foreign, half-terminal, of old data (A8, C7, C8, R35)."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from clarifications import discovering, holding, leases
+from tests.support.climbing import Question, Stage, add_row, add_session, add_turn, questions
+from turns.models import Message, Turn
+
+
+def two_questions(stage: Stage, *spread: dict[str, Any]) -> Question:
+    """A bundle of q1 and q2 by hand in the running turn; `spread` replaces fields of its rows."""
+    pending_id = str(uuid.uuid4())
+    first, second = spread if len(spread) == 2 else ({}, *spread)
+    for number, fields in ((1, first), (2, second)):
+        asked = questions(2)[number - 1]
+        named = {"pending_id": pending_id, "question_id": f"q{number}", "question": {**asked, "title": ""}}
+        marks = {**named, **fields.pop("metadata", {})}
+        session, turn = fields.pop("session", stage.session), fields.pop("turn", stage.turn.pk)
+        add_row(session, turn, marks, **fields)
+    return Question(stage, pending_id, 2)
+
+
+@pytest.mark.scenario("A8", "C8", "G2")
+@pytest.mark.parametrize("spread", ["two sessions", "two turns", "foreign type"])
+@pytest.mark.parametrize("skip", [True, False])
+def test_a_malformed_bundle_cannot_be_claimed_and_stays_as_it_was(
+    running_session: Stage, spread: str, skip: bool
+) -> None:
+    other = add_session(running_session.task)
+    odd: dict[str, Any] = {
+        "two sessions": {"session": other, "turn": add_turn(other).pk},
+        "two turns": {"turn": Turn.objects.exclude(session=running_session.session).get().pk},
+        "foreign type": {"type": "message"},
+    }[spread]
+    question = two_questions(running_session, odd)
+    before = list(Message.objects.bundle(question.pending_id).values())
+    got = question.respond({"rejected": True} if skip else None)
+    assert got.short == (409, "not_active")
+    assert list(Message.objects.bundle(question.pending_id).values()) == before
+    assert not question.claims
+    assert not question.state.startswith("active")
+    assert question.pending_id not in running_session.listed()
+
+
+@pytest.mark.scenario("C8")
+def test_a_bundle_whose_rows_name_its_turn_or_none_is_answered_whole(running_session: Stage) -> None:
+    question = two_questions(running_session, {"turn": None})
+    assert question.pending_id in running_session.listed()
+    running_session.ready()
+    assert question.respond().short == (200, True)
+    assert question.statuses == ["answered", "answered"]
+
+
+@pytest.mark.scenario("A8")
+def test_a_live_waiter_is_let_go_when_its_turn_is_gone(asked_: Question) -> None:
+    agent = asked_.waits()
+    Turn.objects.filter(session=asked_.stage.session).delete()
+    assert agent.waits
+    leases.release_stranded()
+    holding.poll()
+    ended = agent.ended()
+    assert (ended.code, ended.response) == ("superseded", None)
+    assert asked_.respond().short == (409, "not_active")
+
+
+@pytest.mark.scenario("A8")
+def test_nobody_begins_to_wait_on_a_row_whose_turn_is_gone(running_session: Stage) -> None:
+    question = Question(running_session, add_row(running_session.session, uuid.uuid4()).metadata["pending_id"])
+    assert question.waits().ended().code == "superseded"
+
+
+@pytest.mark.scenario("C7", "R35")
+@pytest.mark.parametrize("done", ["answered", "rejected", "cancelled", "expired"])
+def test_only_the_pending_rows_of_a_half_terminal_bundle_are_claimed(running_session: Stage, done: str) -> None:
+    stored = {"question_id": "q1", "selected_options": ["q1_b"], "custom_text": "before"}
+    marks = {"status": done, **({"response": stored} if done == "answered" else {})}
+    question = two_questions(running_session, {"metadata": marks}, {})
+    before = question.rows[0].metadata
+    running_session.ready()
+    got = question.respond()
+    assert got.short == (200, True)
+    assert question.rows[0].metadata == before
+    assert question.rows[1].status == "answered"
+    assert question.claims[0].message_ids == [str(question.rows[1].pk)]
+    said = got.body["response"]["answers"]
+    if done == "answered":
+        assert said[0] == stored
+    if done in {"answered", "cancelled", "expired"}:
+        assert said[-1]["question_id"] == "q2"
+
+
+@pytest.mark.scenario("C7", "R35", "D3")
+def test_only_the_claimed_rows_come_back_after_a_refusal(running_session: Stage) -> None:
+    stored = {"question_id": "q1", "selected_options": ["q1_b"], "custom_text": ""}
+    question = two_questions(running_session, {"metadata": {"status": "answered", "response": stored}}, {})
+    before = question.rows[0].metadata
+    running_session.ready()
+    running_session.runner.on_dispatch = running_session.runner.reject
+    assert question.respond().short == (503, "delivery_failed")
+    assert question.rows[0].metadata == before
+    assert question.statuses == ["answered", "pending"]
+
+
+@pytest.mark.scenario("R35", "G4")
+@pytest.mark.parametrize("entries", [["q1"], ["q2"], ["q1", "q1", "q2"], ["q1", "q2", "q3"]])
+def test_a_half_terminal_bundle_wants_one_entry_for_each_question(running_session: Stage, entries: list[str]) -> None:
+    question = two_questions(running_session, {"metadata": {"status": "answered"}}, {})
+    got = question.respond({"answers": [{"question_id": name} for name in entries]})
+    assert (got.status, bool(got.body["fields"])) == (400, True)
+    assert question.statuses == ["answered", "pending"]
+
+
+@pytest.mark.scenario("R35", "G3")
+@pytest.mark.parametrize(
+    ("first", "second"), [("answered", "rejected"), ("rejected", "answered"), ("expired", "answered")]
+)
+def test_a_replay_of_a_mixed_bundle_takes_the_first_settled_status(
+    running_session: Stage, first: str, second: str
+) -> None:
+    spread = [{"metadata": {"status": status, **_response(n, status)}} for n, status in ((1, first), (2, second))]
+    question = two_questions(running_session, *spread)
+    got = question.respond()
+    status = first if first in {"answered", "rejected"} else second
+    assert (got.short, got.body["status"], got.body["delivery"]) == ((200, False), status, "delivered")
+    expected = [f"q{n}" for n, row in ((1, first), (2, second)) if row == "answered"] if status == "answered" else []
+    assert [entry["question_id"] for entry in got.body["response"]["answers"]] == expected
+
+
+def _response(number: int, status: str) -> dict[str, Any]:
+    return {"response": {"question_id": f"q{number}", "selected_options": []}} if status == "answered" else {}
+
+
+@pytest.mark.scenario("G6")
+@pytest.mark.parametrize("payload", [None, {"rejected": True}])
+def test_a_bundle_with_a_row_without_question_id_is_listed_nowhere_and_refused_before_the_claim(
+    running_session: Stage, payload: Any
+) -> None:
+    question = two_questions(running_session, {"metadata": {"question_id": None}})
+    assert question.pending_id not in running_session.listed()
+    got = question.respond(payload)
+    assert (got.status, list(got.body["fields"])) == (400, ["pending_id"])
+    assert not question.claims
+    assert question.statuses == ["pending", "pending"]
+
+
+@pytest.mark.scenario("G6")
+def test_an_empty_question_id_is_none(running_session: Stage) -> None:
+    question = two_questions(running_session, {"metadata": {"question_id": ""}})
+    assert not discovering.list_pending(running_session.person)["bundles"]
+    assert question.respond().status == 400
