@@ -1,4 +1,4 @@
-"""Runner, agent and server as real processes: either side is killed while a question waits; the answer still arrives."""
+"""Runner, agent and server as real processes: one is killed while a question waits, and the answer still arrives."""
 
 import json
 import sys
