@@ -39,8 +39,17 @@ async def answer(exchange: Exchange, arguments: Arguments) -> CallToolResult:
     pending_id = arguments.get("pending_id")
     if not isinstance(pending_id, str) or not pending_id:
         raise invalid("pending_id", "must be the pending_id of a bundle")
-    body = _answering.run(responding.respond, exchange.principal, pending_id, payload(arguments))
+    body = _answering.run(_respond, exchange.principal, pending_id, payload(arguments))
     return tools.structured(await exchange.alongside(body))
+
+
+def _respond(principal: Principal, pending_id: str, submission: dict[str, Any]) -> dict[str, Any]:
+    """The resolver's own refusal, with the name that this tool has for the reason."""
+    try:
+        return responding.respond(principal, pending_id, submission)
+    except Invalid as error:
+        fields = {"reason" if name == "reject_reason" else name: said for name, said in (error.fields or {}).items()}
+        raise Invalid(error.message.replace("reject_reason", "reason"), code=error.code, fields=fields) from None
 
 
 def payload(arguments: Arguments) -> dict[str, Any]:

@@ -101,6 +101,15 @@ class Scene:
     def url(self, surface: str = "/mcp/session", server: Server | None = None) -> str:
         return (server or self.server).url + surface
 
+    def ask(self, count: int = 1, **body: Any) -> str:
+        """Asks over REST; for one hand-over budget somebody counts as waiting."""
+        asked = {"session_id": self.session, "questions": questions(count), **body}
+        headers = {"Authorization": f"Bearer {self.token}"}
+        url = f"{self.server.url}/api/v1/clarification/request"
+        got = httpx2.post(url, json=asked, headers=headers, timeout=30, trust_env=False)
+        assert got.status_code == 201, got.text
+        return str(got.json()["pending_id"])
+
     def pending(self) -> list[dict[str, Any]]:
         got = self.rest().get("/clarifications", params={"workspace_id": self.workspace})
         bundles: list[dict[str, Any]] = got.json()["bundles"]
@@ -168,6 +177,17 @@ def post(url: str, token: str | None, body: Any, **headers: str) -> httpx2.Respo
     bearer = {"Authorization": f"Bearer {token}"} if token else {}
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     return httpx2.post(url, content=raw, headers={**HEADERS, **bearer, **named}, timeout=30, trust_env=False)
+
+
+def result_of(response: httpx2.Response) -> dict[str, Any]:
+    """The result in a body, or in the last event of a stream (a call of seconds becomes one)."""
+    assert response.status_code == 200, response.text
+    if response.headers["content-type"] == "application/json":
+        answer = response.json()
+    else:
+        answer = json.loads(response.text.split("data: ")[-1])
+    result: dict[str, Any] = answer["result"]
+    return result
 
 
 class Stream:
