@@ -63,6 +63,11 @@ class Bundle:
     detached: bool
     created_at: dt.datetime
 
+    @property
+    def key(self) -> str:
+        """A name for element ids; an imported `pending_id` may hold anything."""
+        return self.questions[0].message_id.hex
+
 
 def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

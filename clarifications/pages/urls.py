@@ -7,6 +7,6 @@ app_name = "clarifications"
 urlpatterns = [
     path("questions", require_GET(forms.inbox), name="inbox"),
     path("questions/count", require_GET(forms.count), name="count"),
-    path("questions/<str:pending_id>/late", require_GET(forms.late), name="late"),
+    path("questions/<path:pending_id>/late", require_GET(forms.late), name="late"),
     path("sessions/<str:session_id>/questions", require_GET(forms.pending), name="question-panel"),
 ]

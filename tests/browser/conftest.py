@@ -1,6 +1,7 @@
 """A product for each module, and pages signed in as one of its people. No ORM here: the browser owns the thread."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,28 @@ DESKTOP, PHONE = (1280, 800), (390, 844)
 Open = Callable[..., Page]
 
 
+@dataclass(frozen=True)
+class House:
+    """A product with one ready server, for all tests of a module."""
+
+    product: Product
+    server: Server
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+
 @pytest.fixture(scope="module")
-def server(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def house(template: Template, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     product = Product(template, tmp_path_factory.mktemp("pages"), {"KANDEV_RATE_LOGIN": "1000/m"})
-    server = product.start()
-    server.tokens = product.tokens  # type: ignore[attr-defined]
-    yield server
+    yield House(product, product.start())
     product.close()
 
 
 @pytest.fixture
-def stage(server: Server) -> Iterator[Stage]:
-    made = Stage(server.url, server.tokens)  # type: ignore[attr-defined]
+def stage(house: House) -> Iterator[Stage]:
+    made = Stage(house.url, house.product.tokens)
     yield made
     made.close()
 
@@ -55,14 +66,14 @@ class Held:
 
 
 @pytest.fixture(scope="module")
-def cookies(browser: Browser, server: Server) -> Callable[[str], Any]:
+def cookies(browser: Browser, house: House) -> Callable[[str], Any]:
     """Each person signs in once in a module."""
     kept: dict[str, Any] = {}
 
     def of(name: str) -> Any:
         if name not in kept:
             context = browser.new_context()
-            sign_in(context, server.url, name)
+            sign_in(context, house.url, name)
             kept[name] = context.storage_state()
             context.close()
         return kept[name]
@@ -81,7 +92,7 @@ def sign_in(context: BrowserContext, url: str, name: str) -> None:
 
 
 @pytest.fixture
-def open_page(browser: Browser, server: Server, size: tuple[int, int], cookies: Callable[[str], Any]) -> Iterator[Open]:
+def open_page(browser: Browser, house: House, size: tuple[int, int], cookies: Callable[[str], Any]) -> Iterator[Open]:
     """`open_page("owner", "/questions")`: a page of a browser of that person. Errors of scripts and of the
     Content-Security-Policy fail the test."""
     contexts: list[BrowserContext] = []
@@ -98,7 +109,7 @@ def open_page(browser: Browser, server: Server, size: tuple[int, int], cookies: 
         page = context.new_page()
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
-        page.goto(path if path.startswith("http") else f"{server.url}{path}")
+        page.goto(path if path.startswith("http") else f"{house.url}{path}")
         return page
 
     yield make
@@ -108,8 +119,8 @@ def open_page(browser: Browser, server: Server, size: tuple[int, int], cookies: 
 
 
 @pytest.fixture(autouse=True)
-def keep_log(server: Server) -> Iterator[None]:
+def keep_log(house: House) -> Iterator[None]:
     """Shown by pytest under a failed test only."""
     yield
-    log: Path = server.log
+    log: Path = house.server.log
     print(log.read_text(errors="replace")[-3000:])

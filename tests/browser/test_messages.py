@@ -1,4 +1,4 @@
-"""Late answers and messages in a real browser: sent told from queued, nothing lost, one message for any number of tries."""
+"""Late answers and messages in a real browser: sent told from queued, nothing lost, one message for many tries."""
 
 import re
 

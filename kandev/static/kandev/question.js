@@ -16,9 +16,10 @@ const busy = (form) => form.getAttribute("aria-busy") === "true";
 function setBusy(form, on) {
   form.setAttribute("aria-busy", on ? "true" : "false");
   form.querySelectorAll("button, textarea, input").forEach((part) => { part.disabled = on; });
-  const button = form.querySelector("[data-submit]");
-  button.dataset.text ||= button.textContent;
-  button.textContent = on ? button.dataset.busyText : button.dataset.text;
+  form.querySelectorAll("[data-busy-text]").forEach((button) => {
+    button.dataset.text ||= button.textContent;
+    button.textContent = on ? button.dataset.busyText : button.dataset.text;
+  });
 }
 
 function mark(question, text) {
