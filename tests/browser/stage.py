@@ -16,7 +16,7 @@ from tests.support.waiting import until
 Json = dict[str, Any]
 API = "/api/v1"
 
-ONE = [
+ONE: list[Json] = [
     {
         "id": "db",
         "title": "Database",
@@ -27,7 +27,7 @@ ONE = [
         ],
     }
 ]
-TWO = [
+TWO: list[Json] = [
     *ONE,
     {
         "id": "checks",

@@ -130,8 +130,7 @@ def test_two_sheets_do_not_disturb_each_other_and_a_closed_one_is_silent(stage: 
     page.locator(f'#second [data-task="{asking.task}"] a').click()
     page.wait_for_function("() => true")
     page.locator("#second").evaluate("sheet => sheet.close()")
-    answer = {"body": json.dumps({"url": f"/tasks/{asking.task}"}), "content_type": "application/json"}
-    held.routes[0].fulfill(**answer)
+    held.routes[0].fulfill(body=json.dumps({"url": f"/tasks/{asking.task}"}), content_type="application/json")
     page.wait_for_url(f"**/tasks/{asking.task}")
 
 
