@@ -13,8 +13,8 @@ from turns.models import Message, Turn
 def two_questions(stage: Stage, *spread: dict[str, Any]) -> Question:
     """A bundle of q1 and q2 by hand in the running turn; `spread` replaces fields of its rows."""
     pending_id = str(uuid.uuid4())
-    first, second = spread if len(spread) == 2 else ({}, *spread)
-    for number, fields in ((1, first), (2, second)):
+    given = [{}, *spread][-2:]
+    for number, fields in enumerate(given, 1):
         asked = questions(2)[number - 1]
         named = {"pending_id": pending_id, "question_id": f"q{number}", "question": {**asked, "title": ""}}
         marks = {**named, **fields.pop("metadata", {})}
@@ -30,12 +30,12 @@ def test_a_malformed_bundle_cannot_be_claimed_and_stays_as_it_was(
     running_session: Stage, spread: str, skip: bool
 ) -> None:
     other = add_session(running_session.task)
-    odd: dict[str, Any] = {
+    kinds: dict[str, dict[str, Any]] = {
         "two sessions": {"session": other, "turn": add_turn(other).pk},
         "two turns": {"turn": Turn.objects.exclude(session=running_session.session).get().pk},
         "foreign type": {"type": "message"},
-    }[spread]
-    question = two_questions(running_session, odd)
+    }
+    question = two_questions(running_session, kinds[spread])
     before = list(Message.objects.bundle(question.pending_id).values())
     got = question.respond({"rejected": True} if skip else None)
     assert got.short == (409, "not_active")

@@ -1,11 +1,13 @@
 """Climbs the states of a question: a session, a running turn, a live question, a detached one, an answered one."""
 
 import datetime as dt
+import json
 import uuid
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import timezone
 
 from clarifications import asking, bundles, closing, discovering, late, responding
@@ -265,3 +267,37 @@ def add_row(
         "updated_at": now,
     }
     return Message.objects.create(session=session, turn_id=turn_id, metadata=marks, **{**first, **fields})
+
+
+# --- over REST ----------------------------------------------------------------------------------------------------
+
+
+class Rest:
+    """REST in this process with a bearer token; a body is sent as JSON, bytes as they are."""
+
+    def __init__(self, token: str) -> None:
+        self.client = Client(headers={"Authorization": f"Bearer {token}"}, raise_request_exception=False)
+
+    def __call__(self, method: str, path: str, body: Any = None) -> Outcome:
+        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        kind = {} if body is None else {"content_type": "application/json"}
+        got: Any = self.client.generic(method, f"/api/v1{path}", raw, **kind)  # type: ignore[arg-type]
+        return Outcome(got.status_code, json.loads(got.content) if got.content else {})
+
+
+def rest_of(stage: Stage, who: str = "person") -> Rest:
+    """REST as the stage's "person" (who may answer), its "owner", its "agent" or a "stranger"."""
+    if who == "agent":
+        return Rest(tokens.mint(TokenKind.SESSION, session=stage.session))
+    users = {"person": stage.person.user, "owner": stage.workspace.owner}
+    user = users.get(who) or User.objects.create_user(f"stranger-{uuid.uuid4().hex[:8]}")
+    return Rest(tokens.mint(TokenKind.PERSONAL, user=user))
+
+
+def by_hand() -> Stage:
+    """A stage whose turn runs without any runner, for tests that need no commit."""
+    stage = build(ScriptedRunner())
+    Session.objects.filter(pk=stage.session.pk).update(state=SessionState.RUNNING)
+    stage.session.refresh_from_db()
+    add_turn(stage.session)
+    return stage
