@@ -1,0 +1,214 @@
+"""A session on real server processes, seen from outside: a runner, an agent, a person, and what they were told."""
+
+import asyncio
+import threading
+import uuid
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import httpx2
+
+from kandev.torture.runner import Frame, Runner, key_of
+from tests.support.processes import Product, Server
+from tests.support.threads import beside
+from tests.support.waiting import until
+
+T = TypeVar("T")
+DEAD = (0, {"code": "connection_lost"})
+GAUGES = ("kandev_outbox_events", "kandev_open_claims", "kandev_unsettled_dispatches", "kandev_open_watchdogs")
+Told = tuple[int, dict[str, Any]]
+
+
+class Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def call(self, work: Coroutine[Any, Any, T], within: float = 30) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(within)
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(10)
+        self.loop.close()
+
+
+def told(method: str, url: str, token: str, body: Any = None, timeout: float = 40) -> Told:
+    """Status and body; DEAD when the connection was lost."""
+    try:
+        got = httpx2.request(
+            method, url, json=body, headers={"Authorization": f"Bearer {token}"}, timeout=timeout, trust_env=False
+        )
+    except httpx2.TransportError:
+        return DEAD
+    return got.status_code, (got.json() if got.content else {})
+
+
+def questions(text: str = "") -> list[dict[str, Any]]:
+    options = [{"option_id": f"o{n}", "label": f"Option {n}", "description": "one"} for n in (1, 2)]
+    return [{"id": "q1", "prompt": f"Which one? {text or uuid.uuid4().hex[:8]}", "options": options}]
+
+
+def answer(marker: str) -> dict[str, Any]:
+    return {"answers": [{"question_id": "q1", "selected_options": ["o1"], "custom_text": marker}]}
+
+
+@dataclass
+class World:
+    """`home` is the server that fails, `peer` the one that lives (the same when there is one process)."""
+
+    product: Product
+    home: Server
+    peer: Server
+    loop: Loop
+    runner: Runner
+    workspace: str = ""
+    task: str = ""
+    session: str = ""
+    token: str = ""
+    live: list[str] = field(default_factory=list)
+
+    # --- setting the stage
+
+    def begin(self) -> "World":
+        """A session whose first turn runs."""
+        self.workspace = self.owner("POST", "/workspaces", {"name": "w"})[1]["id"]
+        made = self.owner("POST", "/tasks", {"workspace": self.workspace, "title": "t"})
+        self.task = made[1]["id"]
+        made = self.owner("POST", f"/tasks/{self.task}/task-sessions", {"agent": "demo", "is_primary": True})
+        self.session = made[1]["id"]
+        until(lambda: self.runner.connected, what="the runner is connected")
+        status, body = self.say("first")
+        assert status == 201, body
+        return self
+
+    def ask(self, server: Server | None = None, **body: Any) -> str:
+        """The running agent asks; the pending id."""
+        self.token = self.runner.prompts[-1]["mcp"]["token"]
+        asked = {"session_id": self.session, "questions": questions(), **body}
+        status, made = self.agent("POST", "/clarification/request", asked, server)
+        assert status in (200, 201), made
+        return str(made["pending_id"])
+
+    def wait(self, pending_id: str, server: Server | None = None, timeout_s: float = 60) -> "Future[Told]":
+        """The agent waits; what it is handed stands in `live`."""
+        path = f"/clarification/{pending_id}/wait?timeout_s={timeout_s}"
+        future = beside(self._waited, path, server or self.peer)
+        until(lambda: self.state(pending_id) == "active_live" or future.done(), what="the wait is registered")
+        return future
+
+    def _waited(self, path: str, server: Server) -> Told:
+        status, body = told("GET", f"{server.url}/api/v1{path}", self.token, timeout=90)
+        if status == 200:
+            self.live += [entry["custom_text"] for entry in body["answers"]]
+        return status, body
+
+    def detach(self) -> str:
+        """A question whose turn has ended."""
+        pending_id = self.ask()
+        self.ready()
+        until(lambda: self.state(pending_id) == "active_detached", what="the question is detached")
+        return pending_id
+
+    # --- what people and agents do
+
+    def owner(self, method: str, path: str, body: Any = None, server: Server | None = None) -> Told:
+        return told(method, f"{(server or self.peer).url}/api/v1{path}", self.product.tokens["owner"], body)
+
+    def agent(self, method: str, path: str, body: Any = None, server: Server | None = None) -> Told:
+        return told(method, f"{(server or self.peer).url}/api/v1{path}", self.token, body)
+
+    def respond(self, pending_id: str, body: Any, server: Server | None = None) -> Told:
+        return self.owner("POST", f"/clarification/{pending_id}/respond", body, server or self.home)
+
+    def say(self, text: str, key: str = "", server: Server | None = None) -> Told:
+        body = {"content": text, "client_message_id": key or str(uuid.uuid4())}
+        return self.owner("POST", f"/task-sessions/{self.session}/messages", body, server)
+
+    def ready(self) -> None:
+        """Every running prompt of the session ends normally."""
+        key = self.runner.running.get(self.session)
+        if key is not None:
+            self.loop.call(self.runner.end(key))
+
+    def message(self, text: str = "working") -> None:
+        key = self.runner.running[self.session]
+        self.loop.call(self.runner.message(key, text))
+
+    # --- what can be seen
+
+    def bundle(self, pending_id: str) -> dict[str, Any]:
+        status, body = self.owner("GET", f"/clarification/{pending_id}")
+        return body if status == 200 else {"state": f"{status}"}
+
+    def state(self, pending_id: str) -> str:
+        return str(self.bundle(pending_id)["state"])
+
+    def settled(self, pending_id: str, within: float = 20) -> str:
+        """The bundle's state once no hand-over is under way."""
+
+        def resolved() -> str:
+            state = self.state(pending_id)
+            return "" if state in ("delivery_claimed", "0") else state
+
+        return until(resolved, within=within, what="the claim is resolved")
+
+    def turns(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.owner("GET", f"/task-sessions/{self.session}/turns")[1]["results"]
+        return found
+
+    def prompted(self, text: str) -> list[Frame]:
+        return [frame for frame in list(self.runner.prompts) if text in frame["prompt"]]
+
+    def received(self, marker: str) -> int:
+        """How often the agent got this text, live or as a prompt."""
+        return self.live.count(marker) + len(self.prompted(marker))
+
+    def once(self, marker: str, within: float = 20) -> None:
+        until(lambda: self.received(marker) == 1, within=within, what=f"{marker} was received once")
+
+    # --- the promise of every row of group E
+
+    def serves(self) -> None:
+        """The session is not stuck: an ordinary message is taken once it is idle."""
+        text = f"after-{uuid.uuid4().hex[:8]}"
+
+        def sent() -> bool:
+            self.ready()
+            return self.say(text)[0] == 201
+
+        until(sent, within=20, what="an ordinary message is taken")
+        self.served(text)
+
+    def served(self, text: str) -> None:
+        """The prompt is given to the agent once; whatever runs before it ends."""
+
+        def once() -> bool:
+            self.ready()
+            return len(self.prompted(text)) == 1
+
+        until(once, within=20, what=f"the prompt {text} is served once")
+
+    def tidy(self) -> None:
+        """Nothing is left unsettled: no claim, dispatch or watchdog is open, every event is published."""
+
+        def clean() -> bool:
+            self.ready()
+            return not any(self.unsettled().values())
+
+        until(clean, within=30, every=0.2, what=f"everything is settled: {self.unsettled()}")
+
+    def unsettled(self) -> dict[str, float]:
+        """What is open, by the server's own metrics."""
+        lines = httpx2.get(f"{self.peer.url}/metrics", timeout=10, trust_env=False).text.splitlines()
+        read = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, _, value in read if name.partition("{")[0] in GAUGES}
+
+
+def key(frame: Frame) -> tuple[str, str, int]:
+    return key_of(frame)
