@@ -66,7 +66,7 @@ def _visible(principal: Principal, workspace_id: str, created_since: str) -> Mes
 
 def _heads(rows: MessageQuerySet) -> MessageQuerySet:
     """One row a bundle, its first active one, of bundles that an answer can win."""
-    fellows = Message.objects.filter(pending_id=OuterRef("pending_id"))
+    fellows = Message.objects.filter(pending_id=OuterRef("pending_id")).exclude(pending_id="")  # message_bundle has it
     earlier = Q(created_at__lt=OuterRef("created_at")) | Q(created_at=OuterRef("created_at"), id__lt=OuterRef("id"))
     named = Coalesce(KeyTextTransform("question_id", "metadata"), Value(""), output_field=TextField())
     other_turn = Q(turn_id__isnull=False) & ~Q(turn_id=OuterRef("turn_id"))
@@ -79,7 +79,7 @@ def _heads(rows: MessageQuerySet) -> MessageQuerySet:
 def _bundles(heads: list[Message], now: dt.datetime) -> list[dict[str, Any]]:
     """The listed shape of each head's bundle, in the heads' order; two queries for all of them."""
     rows: dict[str, list[Message]] = {head.pending_id: [] for head in heads}
-    for row in Message.objects.filter(pending_id__in=rows).order_by("created_at", "id"):
+    for row in Message.objects.filter(pending_id__in=rows).exclude(pending_id="").order_by("created_at", "id"):
         rows[row.pending_id].append(row)
     return [_bundle(head, rows[head.pending_id] or [head], now) for head in heads]
 

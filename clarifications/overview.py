@@ -64,7 +64,8 @@ class Bundle(Message):
 
 
 def _fellows() -> MessageQuerySet:
-    return Message.objects.filter(pending_id=OuterRef("pending_id"))
+    """The exclusion repeats the condition of the index `message_bundle`, which cannot be used without it."""
+    return Message.objects.filter(pending_id=OuterRef("pending_id")).exclude(pending_id="")
 
 
 def _open_rows() -> QuerySet[Message]:
