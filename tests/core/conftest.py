@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from tasks import instances
-from tests.support import climbing
+from tests.support import climbing, threads
 from tests.support.climbing import Question, Stage
 from tests.support.scripted import ScriptedRunner
 from turns import background
@@ -15,18 +15,20 @@ MakeStage = Callable[[], Stage]
 
 
 @pytest.fixture
-def serving(transactional_db: None, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def serving(transactional_db: None, settings: Settings) -> Iterator[None]:
     """This process is a server with a lease that outlives the test; budgets are short."""
     settings.KANDEV_INSTANCE_LEASE_S = 3600
     settings.KANDEV_RUNNER_LEASE_S = 3600
     settings.KANDEV_CLAIM_TIMEOUT_S = 2
     settings.KANDEV_DELIVERY_TIMEOUT_S = 6
     settings.KANDEV_RATE_ANSWER = "100000/m"
-    monkeypatch.setattr(instances, "_generation", 0)
+    before = instances.generation()
     instances.register()
     instances.mark_ready()
     yield
+    threads.dismiss_all()
     background.settle()
+    instances._generation = before
 
 
 @pytest.fixture

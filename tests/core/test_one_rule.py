@@ -30,6 +30,7 @@ TESTS_PENDING = {
     # Written, not looked for.
     "clarifications/questions.py:metadata",
     "clarifications/restoring.py:given_back",
+    "turns/permitting.py:_metadata",
     # Shown, not decided: the row's status, and the `delivery` of contract 4.
     "clarifications/shapes.py:DELIVERY",
     "clarifications/shapes.py:question",
@@ -144,6 +145,12 @@ CONSUMERS = {
     "waiter's look": "clarifications/confirming.py:_stands",
     "late answer": "clarifications/late.py:check",
     "state": "clarifications/bundles.py:state_of",
+    "permission's projection": "turns/permitting.py:exists",
+    "permission's guard": "turns/permitting.py:blocked_since",
+    "permission's answer": "turns/permitting.py:_set",
+    "permission's end": "turns/permitting.py:turn_over",
+    "permission's repeat": "turns/permitting.py:store",
+    "permission's deletion": "turns/permitting.py:removing",
 }
 TURN_CONSUMERS = {
     "restore": "clarifications/restoring.py:restore_locked",

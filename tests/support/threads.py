@@ -33,6 +33,18 @@ def beside(call: Callable[..., T], *args: Any, **kwargs: Any) -> "Future[T]":
     return future
 
 
+_waiting: "list[Agent]" = []
+
+
+def dismiss_all() -> None:
+    """Ends every wait that a test left behind."""
+    while _waiting:
+        agent = _waiting.pop()
+        if agent.waits:
+            agent.hang_up()
+            agent.ended()
+
+
 class Agent:
     """One waiting call of an agent. `writes` False: the answer is put into its hands and never gets out."""
 
@@ -42,6 +54,7 @@ class Agent:
         self._gone = asyncio.Event()
         before = self._leases()
         self._result = beside(self._run)
+        _waiting.append(self)
         until(lambda: self._result.done() or self._leases() - before, what="the wait is registered")
 
     def hang_up(self) -> None:
