@@ -6,7 +6,27 @@ import pytest
 
 from kandev.torture.runner import Runner
 from tests.conftest import MakeProduct
+from tests.core.conftest import MakeStage as MakeStage
+from tests.core.conftest import asked_ as asked_
+from tests.core.conftest import detached_ as detached_
+from tests.core.conftest import make_stage as make_stage
+from tests.core.conftest import running_session as running_session
+from tests.core.conftest import serving as serving
+from tests.core.conftest import stage as stage
+from tests.recovery.steady import SteadyRunner
 from tests.recovery.world import Loop, World
+from turns import background
+
+
+@pytest.fixture
+def runner(serving: None) -> Iterator[SteadyRunner]:
+    """Instead of tests/core's: one with a journal."""
+    made = SteadyRunner()
+    made.start()
+    yield made
+    made.stop()
+    background.settle()
+
 
 MakeWorld = Callable[..., World]
 reported: list[str] = []
