@@ -240,3 +240,17 @@ def test_the_inbox_shows_it_and_is_enough_to_answer(stage: Stage, open_page: Ope
     mine.get_by_role("button", name="Submit").click()
     expect(mine).to_contain_text("Your answer reached the agent.")
     assert waiting.result(20)[0] == 200
+
+
+@pytest.mark.scenario("F6")
+def test_the_page_tells_a_waiting_agent_from_a_paused_one_while_somebody_writes(stage: Stage, open_page: Open) -> None:
+    stage.wait(stage.ask())
+    page = open_page("owner", stage.task_url())
+    expect(page.get_by_text("The agent is waiting for your answer.")).to_be_visible()
+    page.get_by_label("In your own words").fill("still thinking")
+    stage.runner.finish(stage.dispatch)
+    expect(page.get_by_text("The agent has paused. Your answer starts it again.")).to_be_visible()
+    expect(page.get_by_label("In your own words")).to_have_value("still thinking")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator("[data-outcome]")).to_contain_text("Your answer reached the agent.")
+    assert "still thinking" in stage.runner.dispatched(2)["prompt"]

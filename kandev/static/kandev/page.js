@@ -8,6 +8,7 @@ import { onFresh, startAll } from "./fresh.js";
 import * as forms from "./forms.js";
 import * as icons from "./icons.js";
 import * as keys from "./keys.js";
+import * as permission from "./permission.js";
 import * as question from "./question.js";
 import * as reconcile from "./reconcile.js";
 import * as scroll from "./scroll.js";
@@ -31,7 +32,7 @@ document.body.addEventListener("htmx:responseError", (event) => {
   });
 });
 
-[reconcile, question, keys, composer, forms, activate, scroll].forEach((module) => module.install());
+[reconcile, question, permission, keys, composer, forms, activate, scroll].forEach((module) => module.install());
 startAll(document.body);
 times.keepTelling();
 drafts.sweep();

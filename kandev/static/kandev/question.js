@@ -89,8 +89,9 @@ export async function skip(form) {
   setBusy(form, false);
 }
 
-function settled(form, what) {
-  answers.forget(form);
+// The draft goes only when its text has arrived somewhere or nobody wants it any more.
+function settled(form, what, { keep = false } = {}) {
+  if (!keep) answers.forget(form);
   outcome.show(form, what);
   refresh("transcript", "pending", "queue", "tabs", "inbox");
 }
@@ -116,7 +117,7 @@ export function lost(form, body, given) {
   const detail = { pending: gettext("It is being handed over to the agent."), undelivered: gettext("It never reached the agent.") }[body.delivery] || "";
   const actions = body.delivery === "undelivered" ? [{ label: gettext("Answer as new message"), run: () => reopenLate(form) }] : [];
   if (!mine && given && given.length) actions.push(copyAction(form));
-  settled(form, { title, detail, tone: "plain", answers: (body.response || {}).answers || [], actions });
+  settled(form, { title, detail, tone: "plain", answers: (body.response || {}).answers || [], actions }, { keep: !mine });
 }
 
 const copyAction = (form) => ({ label: gettext("Copy my text"), run: () => copy(form) });
@@ -124,7 +125,7 @@ const copyAction = (form) => ({ label: gettext("Copy my text"), run: () => copy(
 function unsure(form, reply, given) {
   const detail = gettext("Do not answer again: it cannot be delivered twice, and what became of it is being found out.");
   const title = gettext("Your answer is stored, but it is not certain yet that the agent has it.");
-  settled(form, { title, detail, tone: "warn", answers: given || [] });
+  settled(form, { title, detail, tone: "warn", answers: given || [] }, { keep: true });
 }
 
 function failed(form, reply) {
@@ -232,6 +233,14 @@ export function back(place) {
   if (form.dataset.mode === "respond" && !busy(form)) outcome.hide(form);
 }
 
+// The agent may stop waiting, or wait again, while somebody writes: only the line that says so changes.
+function still(place, fresh) {
+  const [note, said] = [place, fresh].map((one) => one.querySelector(".note"));
+  if (!note || !said || place.querySelector("[data-mode=late]")) return;
+  note.textContent = said.textContent;
+  note.className = said.className;
+}
+
 export function install() {
   onFresh("[data-question-form]", (form) => {
     answers.restore(form);
@@ -239,6 +248,7 @@ export function install() {
     showClear(form);
   });
   document.addEventListener("kandev:gone", (event) => { if (event.target.matches("[data-bundle]")) gone(event.target); });
+  document.addEventListener("kandev:still", (event) => { if (event.target.matches("[data-bundle]")) still(event.target, event.detail); });
   document.addEventListener("kandev:back", (event) => { if (event.target.matches("[data-bundle]")) back(event.target); });
 }
 

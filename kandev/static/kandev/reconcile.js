@@ -1,6 +1,6 @@
 // A refreshed fragment changes only what differs, so that focus, typed text, open details and the scroll stay.
 // Children are matched by id and compared by data-version. data-keep-shell: go on inside. data-keep: never replaced or
-// removed here; its owner hears "kandev:gone" and "kandev:back" instead.
+// removed here; its owner hears "kandev:gone", "kandev:back" and, with the fresh element, "kandev:still" instead.
 
 import { startAll } from "./fresh.js";
 
@@ -59,6 +59,7 @@ function merge(mine, next) {
       delete mine.dataset.gone;
       mine.dispatchEvent(new CustomEvent("kandev:back", { bubbles: true }));
     }
+    mine.dispatchEvent(new CustomEvent("kandev:still", { bubbles: true, detail: next }));
     return mine;
   }
   if (next.hasAttribute("data-keep-shell")) {
