@@ -10,9 +10,10 @@ def connect() -> None:
 
 
 def _turns_into_tasks() -> None:
-    from tasks import points
-    from turns import hooks
+    from tasks import points, registry
+    from turns import hooks, permitting
 
+    registry.register(permitting.KIND)
     points.session_ending.connect(hooks.session_ending)
     points.prompt_given.connect(hooks.prompt_given)
     points.move_blocked.connect(hooks.move_blocked)
@@ -48,5 +49,7 @@ def _clarifications_into_tasks() -> None:
 
 def _pages() -> None:
     from clarifications.pages import history
+    from turns.pages import permissions
 
     history.connect()
+    permissions.connect()

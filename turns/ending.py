@@ -11,7 +11,7 @@ from django.db import transaction
 
 from tasks import events, hints, revisions
 from tasks.models import Session, SessionState
-from turns import background, points, shapes
+from turns import background, permitting, points, shapes
 from turns.models import Dispatch, DispatchState, EndReason, Timer, Turn
 
 
@@ -51,6 +51,7 @@ def end_locked(session: Session, turn_id: uuid.UUID, reason: EndReason, now: dt.
     Timer.objects.filter(turn_id=turn_id).delete()
     running = Session.objects.filter(pk=session.pk, state=SessionState.RUNNING)
     running.update(state=SessionState.WAITING, last_activity_at=now)
+    permitting.turn_over(session, turn_id, now)
     points.turn_ending.run(Turn.objects.get(pk=turn_id), reason, now)
     hints.after_commit(f"session:{session.pk}")
     return True

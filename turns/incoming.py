@@ -1,6 +1,6 @@
-"""What runners say of running prompts: frames, ready, failed, cancelled. A frame counts only for the open turn of
-exactly its session, execution and generation on exactly this runner; everything else is late and changes nothing
-(promises H5, K1).
+"""What runners say of running prompts: frames, permission requests, ready, failed, cancelled. A frame counts only for
+the open turn of exactly its session, execution and generation on exactly this runner; everything else is late and
+changes nothing (promises H5, K1).
 """
 
 import datetime as dt
@@ -15,7 +15,7 @@ from tasks import ending as session_ending
 from tasks import revisions
 from tasks.errors import KandevError, NotFound
 from tasks.models import Session, SessionState
-from turns import ending, points, settling, transcript
+from turns import ending, permitting, points, settling, transcript
 from turns.models import Author, Dispatch, DispatchState, EndReason, MessageType, Turn
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,13 @@ ACTIVE_KINDS = ("message", "thinking", "tool")
 
 def handle(runner_id: str, frame: dict[str, Any]) -> None:
     """One frame of the runner, stored. Never raises for a frame that refers to nothing."""
-    handlers = {"frame": _frame, "ready": _ready, "failed": _failed, "cancelled": _cancelled}
+    handlers = {
+        "frame": _frame,
+        "permission": _permission,
+        "ready": _ready,
+        "failed": _failed,
+        "cancelled": _cancelled,
+    }
     try:
         handlers[str(frame["type"])](runner_id, frame)
     except NotFound:
@@ -39,15 +45,20 @@ def handle(runner_id: str, frame: dict[str, Any]) -> None:
 
 def _turn_of(runner_id: str, frame: dict[str, Any]) -> Turn | None:
     """The open turn that the frame names exactly, or None."""
+    named = _named(frame)
+    if named is None:
+        return None
+    return Turn.objects.filter(**named, runner_id=runner_id, completed_at__isnull=True).first()
+
+
+def _named(frame: dict[str, Any]) -> dict[str, Any] | None:
+    """The prompt that the frame names, or None when it names none."""
     try:
         session, execution = uuid.UUID(str(frame.get("session_id"))), uuid.UUID(str(frame.get("execution_id")))
         generation = int(frame["prompt_generation"])
     except (ValueError, TypeError, KeyError):
         return None
-    named = Turn.objects.filter(
-        session=session, execution_id=execution, prompt_generation=generation, runner_id=runner_id
-    )
-    return named.filter(completed_at__isnull=True).first()
+    return {"session_id": session, "execution_id": execution, "prompt_generation": generation}
 
 
 def _frame(runner_id: str, frame: dict[str, Any]) -> None:
@@ -70,6 +81,30 @@ def _frame(runner_id: str, frame: dict[str, Any]) -> None:
         Session.objects.filter(pk=session.pk).update(last_activity_at=now)
         if kind in ACTIVE_KINDS:
             points.activity.run(turn, kind, now)
+
+
+def _permission(runner_id: str, frame: dict[str, Any]) -> None:
+    """A permission request, stored once. One of a turn that is over is cancelled at once, or the agent would wait for
+    ever: its runner may have been taken for lost meanwhile.
+    """
+    asked, named = permitting.read(frame), _named(frame)
+    if asked is None or named is None:
+        return
+    with transaction.atomic():
+        found, now = _locked(runner_id, frame), timezone.now()
+        if found is None:
+            _refuse(runner_id, named, asked.request_id, now)
+            return
+        session, turn = found
+        evidence(turn, now)
+        if permitting.store(session, turn, asked, now):
+            points.activity.run(turn, "tool", now)
+
+
+def _refuse(runner_id: str, named: dict[str, Any], request_id: str, now: dt.datetime) -> None:
+    execution = {"execution_id": str(named["execution_id"]), "prompt_generation": named["prompt_generation"]}
+    payload = {**execution, "request_id": request_id, "option_id": None}
+    permitting.tell_runner(runner_id, named["session_id"], payload, now)
 
 
 def _locked(runner_id: str, frame: dict[str, Any]) -> tuple[Session, Turn] | None:

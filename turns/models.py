@@ -7,9 +7,9 @@ from django.db.models import Q
 
 from tasks.models import Session, Token
 from turns import jsoncolumns
+from turns.querysets import PERMISSION as PERMISSION
+from turns.querysets import QUESTION as QUESTION
 from turns.querysets import DispatchQuerySet, MessageQuerySet, TurnQuerySet
-
-QUESTION = "clarification_request"
 
 
 class EndReason(models.TextChoices):
@@ -69,7 +69,7 @@ class Author(models.TextChoices):
 class MessageType(models.TextChoices):
     MESSAGE = "message"
     QUESTION = QUESTION
-    PERMISSION = "permission_request"
+    PERMISSION = PERMISSION
     TOOL = "tool"
     THINKING = "thinking"
     STATUS = "status"
@@ -241,6 +241,7 @@ class FrameKind(models.TextChoices):
     REVOKE = "revoke"
     CANCEL = "cancel"
     STOP = "stop"
+    PERMISSION_ANSWER = "permission_answer"
 
 
 class RunnerFrame(models.Model):
@@ -250,7 +251,7 @@ class RunnerFrame(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     runner_id = models.CharField(max_length=200)
-    kind = models.CharField(max_length=8, choices=FrameKind.choices)
+    kind = models.CharField(max_length=20, choices=FrameKind.choices)
     dispatch = models.ForeignKey(Dispatch, null=True, blank=True, on_delete=models.CASCADE, related_name="frames")
     session_id = models.UUIDField()
     payload = models.JSONField(default=dict)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from tasks import revisions
-from turns import ending, outgoing, points
+from turns import ending, outgoing, permitting, points
 from turns.models import EndReason, FrameKind, Timer, TimerKind, Turn
 
 
@@ -39,6 +39,7 @@ def cancel_locked(session_id: uuid.UUID, turn_id: uuid.UUID, reason: str, now: d
         due_at=now + dt.timedelta(seconds=settings.KANDEV_RUNNER_LEASE_S),
     )
     _tell_runner(current, reason, now)
+    permitting.turn_over(current.session, turn_id, now)
     points.turn_cancelling.run(current, now)
     return True
 

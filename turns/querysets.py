@@ -1,4 +1,5 @@
-"""The one rule (design.md): which turn is a session's current one, and which question rows are active.
+"""The one rule (design.md): which turn is a session's current one, and which questions and permission requests are
+active.
 
 Guard, detach, expiry, claim, restore, projection, summary, discovery and pages are built on `MessageQuerySet.active`;
 nothing else orders turns to find the newest one or tests a question's status for pending (promise A10).
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from turns.models import Dispatch, Message, Turn  # noqa: F401 - the classes below are generic in them
 
 PENDING = ("", "pending")
+QUESTION, PERMISSION = "clarification_request", "permission_request"
 
 
 class TurnQuerySet(QuerySet["Turn"]):
@@ -53,19 +55,19 @@ def current_turn_id(session_reference: str) -> Subquery:
 
 class MessageQuerySet(QuerySet["Message"]):
     def questions(self) -> MessageQuerySet:
-        from turns.models import QUESTION
-
         return self.filter(type=QUESTION)
 
-    def open_in_current_turn(self) -> MessageQuerySet:
-        """Pending question rows of the current turn, whatever the session's state: what an ended session expires
+    def open_in_current_turn(self, kind: str = QUESTION) -> MessageQuerySet:
+        """Pending rows of that kind in the current turn, whatever the session's state: what an ended session expires
         (F3).
         """
-        return self.questions().filter(status__in=PENDING, turn_id=current_turn_id("session"))
+        return self.filter(type=kind, status__in=PENDING, turn_id=current_turn_id("session"))
 
-    def active(self) -> MessageQuerySet:
-        """Question rows that count now: pending, turn current, session not terminal (A1, A2, A7)."""
-        return self.open_in_current_turn().exclude(session__state__in=TERMINAL)
+    def active(self, kind: str = QUESTION) -> MessageQuerySet:
+        """Rows of that kind, questions or permission requests, that count now: pending, turn current, session not
+        terminal (A1, A2, A7).
+        """
+        return self.open_in_current_turn(kind).exclude(session__state__in=TERMINAL)
 
     def with_active(self) -> MessageQuerySet:
         """Adds `is_active`: the same rule as a column."""

@@ -9,7 +9,7 @@ from tasks import access, revisions
 from tasks.errors import NotFound
 from tasks.models import Session
 from tasks.principals import Need, Principal
-from turns import points, transcript
+from turns import permitting, points, transcript
 from turns.models import Message
 
 
@@ -23,9 +23,12 @@ def remove(principal: Principal, message_id: object) -> None:
         revisions.lock_session(session.pk)
         session = Session.objects.select_related("task").get(pk=session.pk)
         row = Message.objects.filter(pk=pk).first()
-        if row is None or not Message.objects.filter(pk=pk).delete()[0]:
+        now = timezone.now()
+        if row is None:
+            raise NotFound
+        permitting.removing(row, session, now)
+        if not Message.objects.filter(pk=pk).delete()[0]:
             raise NotFound
         row.pk = pk
-        now = timezone.now()
         transcript.tell(transcript.DELETED, session, [row], now)
         points.message_deleted.run(row, session, now)

@@ -89,7 +89,7 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         elif kind in ("accepted", "rejected", "revoked"):
             self._begin(self._word(frame))
-        elif kind in ("frame", "ready", "failed", "cancelled"):
+        elif kind in ("frame", "permission", "ready", "failed", "cancelled"):
             self._lane(str(frame.get("session_id"))).put_nowait(frame)
 
     async def _hello(self, frame: dict[str, Any]) -> None:

@@ -26,10 +26,12 @@ def add(
     content: str = "",
     turn_id: uuid.UUID | None = None,
     metadata: dict[str, Any] | None = None,
+    pk: uuid.UUID | None = None,
 ) -> Message:
-    """A new transcript row and its `session.message.added`."""
+    """A new transcript row and its `session.message.added`; with a `pk` of its own where it must not be made twice."""
     revisions.require_transaction()
     row = Message.objects.create(
+        pk=pk or uuid.uuid4(),
         session=session,
         turn_id=turn_id,
         author_type=author,

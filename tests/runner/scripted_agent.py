@@ -100,6 +100,18 @@ class ScriptedAgent:
         got = await self.client.request_permission(session_id=self.session_id, tool_call=call, options=options)
         await self.say(json.dumps(got.outcome.model_dump(by_alias=True, exclude_none=True)))
 
+    async def do_permission_then_word(self, text: str) -> None:
+        """Waits for its permission, whatever is cancelled meanwhile, and tells the outcome."""
+        option = schema.PermissionOption(option_id="o", name="Yes", kind="allow_once")
+        call = schema.ToolCallUpdate(tool_call_id="c1", title="Delete")
+        got = await self.client.request_permission(session_id=self.session_id, tool_call=call, options=[option])
+        await self.say(f"outcome: {got.outcome.outcome}")
+
+    async def do_permission_and_go(self, text: str) -> None:
+        """Does not wait for its permission: the prompt ends first."""
+        self.asking = asyncio.create_task(self.do_permission_then_word(text))
+        await asyncio.sleep(0.3)
+
 
 if __name__ == "__main__":
     asyncio.run(acp.run_agent(ScriptedAgent()))  # type: ignore[arg-type]

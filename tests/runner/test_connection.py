@@ -148,7 +148,7 @@ def program(*arguments: str, **environment: str) -> subprocess.Popen[str]:
         (["--token", "t", "--agent", "a=cat", "--max-sessions", "0"], "--max-sessions"),
         (["--token", "t", "--agent", "a=cat", "--workdir", "/nonexistent"], "--workdir"),
         (["--token", "t", "--agent", "a=cat", "--journal", "/dev/null/j"], "--journal"),
-        (["--token", "t", "--agent", "a=cat", "--permissions", "ask"], "--permissions"),
+        (["--token", "t", "--agent", "a=cat", "--permissions", "maybe"], "--permissions"),
     ],
 )
 def test_bad_arguments_are_named(arguments: list[str], problem: str, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),
                 ('runner_id', models.CharField(max_length=200)),
-                ('kind', models.CharField(choices=[('dispatch', 'Dispatch'), ('revoke', 'Revoke'), ('cancel', 'Cancel'), ('stop', 'Stop')], max_length=8)),
+                ('kind', models.CharField(choices=[('dispatch', 'Dispatch'), ('revoke', 'Revoke'), ('cancel', 'Cancel'), ('stop', 'Stop'), ('permission_answer', 'Permission Answer')], max_length=20)),
                 ('session_id', models.UUIDField()),
                 ('payload', models.JSONField(default=dict)),
                 ('created_at', models.DateTimeField()),

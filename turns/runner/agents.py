@@ -26,7 +26,7 @@ from acp.schema import (
 
 from turns.runner import VERSION
 from turns.runner.frames import Endpoint
-from turns.runner.permissions import Policy
+from turns.runner.permissions import Ask, Policy
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 START_S = 60
@@ -52,13 +52,14 @@ class _Client:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.on_update: Callable[[Any], None] | None = None
+        self.ask: Ask | None = None
 
     async def session_update(self, update: Any, **_: Any) -> None:
         if self.on_update:
             self.on_update(update)
 
     async def request_permission(self, tool_call: Any, options: Any, **_: Any) -> RequestPermissionResponse:
-        return await self.policy.decide(tool_call, options)
+        return await (self.ask or self.policy.decide)(tool_call, options)
 
 
 class Agent:
@@ -185,14 +186,16 @@ class Agent:
             env=[EnvVariable(name=name, value=value) for name, value in env.items()],
         )
 
-    async def prompt(self, text: str, on_update: Callable[[Any], None]) -> str:
-        """Runs one prompt to its end and returns the stop reason. Raises AgentError."""
-        self._client.on_update = on_update
+    async def prompt(self, text: str, on_update: Callable[[Any], None], ask: Ask | None = None) -> str:
+        """Runs one prompt to its end and returns the stop reason; `ask` answers its permission requests instead of the
+        policy. Raises AgentError.
+        """
+        self._client.on_update, self._client.ask = on_update, ask
         try:
             call = self._connection.prompt(session_id=self._session, prompt=[acp.text_block(text)])
             return str((await self._ask("run the prompt", call, limit=None)).stop_reason)
         finally:
-            self._client.on_update = None
+            self._client.on_update = self._client.ask = None
 
     async def cancel(self) -> None:
         """Asks the agent to end its prompt; `prompt` then returns on its own."""

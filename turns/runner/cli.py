@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--agent", action="append", default=[], metavar="NAME=COMMAND", help="an ACP agent on stdio (may be repeated)"
     )
     parser.add_argument("--max-sessions", type=int, default=8, help="how many sessions may run at once (default 8)")
-    parser.add_argument("--permissions", choices=POLICIES, default="allow", help="the answer when agents ask")
+    parser.add_argument(
+        "--permissions", choices=POLICIES, default="allow", help="the answer when agents ask; `ask` passes it on"
+    )
     parser.add_argument(
         "--journal", type=Path, default=Path("var/runner.sqlite3"), help="file that keeps the dispatches"
     )

@@ -8,6 +8,7 @@ from turns.runner import frames
 from turns.runner.frames import Dispatch, Frame, FrameError, PromptKey
 from turns.runner.journal import Journal
 from turns.runner.outbox import Outbox
+from turns.runner.requests import Requests
 from turns.runner.sessions import Setup, TaskSession, Why
 
 log = logging.getLogger("kandev.runner")
@@ -19,6 +20,7 @@ class Executions:
 
     def __init__(self, setup: Setup, journal: Journal, outbox: Outbox) -> None:
         self._setup, self._journal, self._outbox = setup, journal, outbox
+        self._requests = Requests(outbox)
         self._sessions: dict[str, TaskSession] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._actions: dict[str, Callable[[Frame], None]] = {
@@ -26,6 +28,7 @@ class Executions:
             "revoke": self._revoke,
             "cancel": self._cancel,
             "stop": self._stop,
+            "permission_answer": self._requests.answer,
         }
 
     def recover(self) -> None:
@@ -85,7 +88,8 @@ class Executions:
 
     def _start(self, dispatch: Dispatch) -> None:
         name = dispatch.key.session_id
-        session = self._sessions.pop(name, None) or TaskSession(name, self._setup, self._journal, self._outbox)
+        known = self._sessions.pop(name, None)
+        session = known or TaskSession(name, self._setup, self._journal, self._outbox, self._requests)
         self._make_room()
         self._sessions[name] = session
         session.start(dispatch)

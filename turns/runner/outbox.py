@@ -16,10 +16,11 @@ CAPACITY = 10_000
 
 
 class Outbox:
-    """Three kinds of frames, each with its own promise:
+    """Four kinds of frames, each with its own promise:
 
     replies (`accepted`, `pong`, …) belong to one connection and go first: the `hello` of the next one says it all anew;
     transcript frames wait for the next connection, and are written once: a copy would be a second message;
+    permission requests are written again on every new connection until they are decided: the server stores each once;
     endings (`ready`, `failed`, `cancelled`) are in the journal and are written again on every new connection until the
     server has had them for a minute. A server knows by the generation that it has seen one before.
     """
@@ -29,6 +30,7 @@ class Outbox:
         self._replies: deque[Frame] = deque()
         self._queue: deque[tuple[Frame, str | None]] = deque()
         self._written: dict[str, float] = {}
+        self._asked: dict[str, Frame] = {}
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._lost = 0
@@ -53,9 +55,20 @@ class Outbox:
         self._queue.append((frame, dispatch_id))
         self._changed()
 
+    def ask(self, request_id: str, frame: Frame) -> None:
+        """Queues a permission request, behind what the agent said before it."""
+        self._asked[request_id] = frame
+        self._queue.append((frame, None))
+        self._changed()
+
+    def decided(self, request_id: str) -> None:
+        """The request needs no answer any more; one that was not written yet is not asked at all."""
+        asked = self._asked.pop(request_id, None)
+        self._queue = deque(entry for entry in self._queue if entry[0] is not asked)
+
     def _drop_oldest(self) -> None:
-        for index, (_, dispatch_id) in enumerate(self._queue):
-            if dispatch_id is None:
+        for index, (frame, dispatch_id) in enumerate(self._queue):
+            if dispatch_id is None and frame["type"] == "frame":
                 del self._queue[index]
                 self._lost += 1
                 break
@@ -67,6 +80,10 @@ class Outbox:
         self._replies.clear()
         self._written.clear()
         self._lost = 0
+        queued = [id(frame) for frame, _ in self._queue]
+        for frame in reversed(list(self._asked.values())):
+            if id(frame) not in queued:
+                self._queue.appendleft((frame, None))
         waiting = {dispatch_id for _, dispatch_id in self._queue if dispatch_id}
         for dispatch_id, frame in reversed(self._journal.endings()):
             if dispatch_id not in waiting:

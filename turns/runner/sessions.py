@@ -3,15 +3,19 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from acp.schema import PermissionOption, RequestPermissionResponse, ToolCallUpdate
 
 from turns.runner.agents import Agent, AgentError
 from turns.runner.frames import Dispatch, Frame, Kind
 from turns.runner.journal import Journal
 from turns.runner.outbox import Outbox
-from turns.runner.permissions import Policy
+from turns.runner.permissions import Ask, Policy, response
+from turns.runner.requests import Requests
 from turns.runner.transcript import Transcript
 
 log = logging.getLogger("kandev.runner")
@@ -47,10 +51,10 @@ class Prompt:
 
 
 class TaskSession:
-    def __init__(self, session_id: str, setup: Setup, journal: Journal, outbox: Outbox) -> None:
+    def __init__(self, session_id: str, setup: Setup, journal: Journal, outbox: Outbox, requests: Requests) -> None:
         self.session_id = session_id
         self.prompt: Prompt | None = None
-        self._setup, self._journal, self._outbox = setup, journal, outbox
+        self._setup, self._journal, self._outbox, self._requests = setup, journal, outbox, requests
         self._agent: Agent | None = None
         self._agent_name = ""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,6 +85,7 @@ class TaskSession:
             if self._journal.finish(prompt.dispatch.dispatch_id, ending):
                 self._outbox.end(prompt.dispatch.dispatch_id, ending)
         finally:
+            self._requests.cancel(prompt.dispatch.key)
             prompt.ended.set()
 
     def _transcript(self, dispatch: Dispatch) -> Transcript:
@@ -117,7 +122,18 @@ class TaskSession:
         if session != remembered:
             self._journal.remember_agent_session(self.session_id, dispatch.agent, session)
         prompt.at_agent = True
-        return await agent.prompt(dispatch.prompt, transcript.take)
+        return await agent.prompt(dispatch.prompt, transcript.take, self._asker(prompt, transcript))
+
+    def _asker(self, prompt: Prompt, transcript: Transcript) -> Ask | None:
+        """Who answers this prompt's permission requests: a person, or None for the policy by itself."""
+
+        async def ask(tool_call: ToolCallUpdate, options: Sequence[PermissionOption]) -> RequestPermissionResponse:
+            transcript.flush()  # what the agent said before it asked stands before the request
+            if prompt.stopping.is_set():
+                return response(None)
+            return await self._requests.ask(prompt.dispatch.key, tool_call, options)
+
+        return ask if self._setup.policy.asks else None
 
     async def _warm_agent(self, dispatch: Dispatch) -> Agent:
         if self._agent and self._agent.alive and self._agent_name == dispatch.agent:
@@ -132,6 +148,7 @@ class TaskSession:
         """Lets the agent end its prompt itself, for a while; then its process goes."""
         if self._agent and prompt.at_agent and prompt.why == "cancel":
             await self._agent.cancel()
+            self._requests.cancel(prompt.dispatch.key)  # as ACP wants it, so that the agent can end its prompt
             await asyncio.wait({work}, timeout=self._setup.cancel_grace_s)
         if not work.done():
             work.cancel()

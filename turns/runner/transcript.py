@@ -12,6 +12,7 @@ from acp.schema import (
     CurrentModeUpdate,
     ToolCallProgress,
     ToolCallStart,
+    ToolCallUpdate,
 )
 
 from turns.runner.frames import Kind
@@ -118,7 +119,7 @@ def block_text(block: Any) -> str:
     return f"[{block.type}]"
 
 
-def tool_data(update: ToolCallStart | ToolCallProgress) -> dict[str, Any]:
+def tool_data(update: ToolCallStart | ToolCallProgress | ToolCallUpdate) -> dict[str, Any]:
     """What is shown of a tool call. A field that is too long for a transcript is left out and says so."""
     data = update.model_dump(mode="json", include=TOOL_FIELDS, exclude_none=True)
     return {name: short(value) for name, value in data.items()}

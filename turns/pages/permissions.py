@@ -1,0 +1,93 @@
+"""What agents ask leave for: the open requests of a session, those of everywhere, and requests in the transcript."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse
+
+from tasks import access
+from tasks.models import Session
+from tasks.pages.base import PageRequest, may, page, show
+from tasks.principals import Need, Principal
+from turns.models import PERMISSION, Message
+from turns.pages.entries import EntryKind, register
+
+INBOX_LIMIT = 100
+
+
+@dataclass(frozen=True)
+class Option:
+    id: str
+    name: str
+    kind: str
+
+    @property
+    def allows(self) -> bool:
+        return self.kind.startswith("allow")
+
+
+@dataclass(frozen=True)
+class Permission:
+    """`state` is open, answered, cancelled, or superseded for an imported row that nobody ended."""
+
+    message: Message
+    title: str
+    tool: dict[str, Any]
+    options: list[Option]
+    chosen: Option | None
+    state: str
+
+
+@page
+def pending(request: PageRequest, principal: Principal, session_id: str) -> HttpResponse:
+    """The open requests of a session, oldest first."""
+    session = access.session(principal, session_id)
+    context = {
+        "permissions": opened(Message.objects.filter(session=session)),
+        "may_answer": may(access.session, principal, session.pk, Need.ANSWER),
+        "inbox": False,
+    }
+    return show(request, principal, "turns/permissions.html", context)
+
+
+@page
+def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
+    """Every open request that this person may answer, the longest blocked first; visibility is part of the query."""
+    mine = Message.objects.filter(session__in=Session.objects.reachable(principal, Need.ANSWER).values("pk"))
+    context = {"permissions": opened(mine), "may_answer": True, "inbox": True}
+    return show(request, principal, "turns/permissions.html", context)
+
+
+def opened(rows: Any) -> list[Permission]:
+    active = rows.active(PERMISSION).select_related("session__task").order_by("created_at", "id")
+    return [_permission(row, "open") for row in active[:INBOX_LIMIT]]
+
+
+def prepare(rows: Sequence[Message], _principal: Principal) -> Mapping[uuid.UUID, Permission]:
+    """For the transcript."""
+    active = set(
+        Message.objects.filter(pk__in=[row.pk for row in rows]).active(PERMISSION).values_list("pk", flat=True)
+    )
+    ended = ("answered", "cancelled")
+    states = {row.pk: row.status if row.status in ended else "superseded" for row in rows}
+    return {row.pk: _permission(row, "open" if row.pk in active else states[row.pk]) for row in rows}
+
+
+def _permission(row: Message, state: str) -> Permission:
+    """Of a row that may have been imported, so that anything in it may be missing."""
+    metadata = row.metadata if isinstance(row.metadata, dict) else {}
+    offered = metadata.get("options")
+    options = [_option(one) for one in offered if isinstance(one, dict)] if isinstance(offered, list) else []
+    tool = metadata.get("tool")
+    chosen = next((one for one in options if one.id == metadata.get("option_id")), None)
+    return Permission(row, row.content, tool if isinstance(tool, dict) else {}, options, chosen, state)
+
+
+def _option(offered: dict[str, Any]) -> Option:
+    return Option(*(str(offered.get(key) or "") for key in ("option_id", "name", "kind")))
+
+
+def connect() -> None:
+    register(PERMISSION, EntryKind("turns/entries/permission.html", prepare))
