@@ -1,4 +1,4 @@
-"""A detached answer among other things: the old turn, the end of the session, a second answer, the queue (D13, D14, R4)."""
+"""A detached answer among other things: the old turn, the session that ends, a second answer, the queue."""
 
 import threading
 from collections.abc import Callable

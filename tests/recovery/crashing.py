@@ -14,8 +14,9 @@ from django.utils import timezone
 from clarifications import recovering as claims
 from clarifications import watching
 from clarifications.models import Claim, Watchdog
-from kandev import server
+from kandev import recovery
 from tasks import failpoints, instances
+from tests.recovery.steady import SteadyRunner
 from turns import background, timers
 from turns import recovering as dispatches
 from turns.models import Dispatch
@@ -60,10 +61,13 @@ def reborn() -> int:
     return dead
 
 
-def recover() -> None:
-    """What a starting server does before it listens."""
-    server.recover()
+def recover(runner: SteadyRunner | None = None) -> None:
+    """What a starting server does before it listens; then the runner connects to it."""
+    recovery.recover()
     background.settle()
+    if runner is not None:
+        runner.connect(runner.entries())
+        background.settle()
 
 
 def sweep(ready_since: dt.datetime | None = None) -> None:
