@@ -41,13 +41,18 @@ def recover_claim(claim: Claim) -> None:
 
 
 def detach_dead_waiters() -> None:
-    """Leases of dead processes: their questions detach, with the grace for the agent to ask again (E12)."""
+    """Leases of dead processes: their questions detach, with the grace for the agent to ask again (E12).
+
+    A request's first moment of waiting is nobody's connection: it only changes hands, its timer ends it (contract 3).
+    """
     now = timezone.now()
-    for lease in WaiterLease.objects.exclude(owner__in=instances.alive_ids())[:1000]:
+    dead = WaiterLease.objects.exclude(owner__in=instances.alive_ids())
+    dead.filter(kind=LeaseKind.REQUEST, claim_id__isnull=True).update(owner=instances.generation())
+    for lease in dead[:1000]:
         if lease.claim_id is not None:
             confirming.forget_lease(lease)
         else:
-            detaching.leave(lease, now, grace=lease.kind != LeaseKind.REQUEST)
+            detaching.leave(lease, now, grace=True)
     leases.release_stranded()
 
 
