@@ -9,7 +9,8 @@ from tasks import access
 from tasks.models import Session, Workspace
 from tasks.pages.base import PageRequest, may, page, show
 from tasks.principals import Need, Principal
-from turns.models import Message
+from turns.models import PERMISSION, Message
+from turns.pages import permissions
 from turns.querysets import MessageQuerySet
 
 INBOX_LIMIT = 100
@@ -31,9 +32,10 @@ def pending(request: PageRequest, principal: Principal, session_id: str) -> Http
 
 @page
 def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
-    """Every open question that this person may answer, the longest blocked first."""
+    """Every permission request, then every open question that this person may answer, the longest blocked first."""
     found = reading.open_bundles(answerable(principal))
     context = {
+        "permissions": permissions.opened(answerable(principal)),
         "bundles": found[:INBOX_LIMIT],
         "total": len(found),
         "may_answer": True,
@@ -47,7 +49,8 @@ def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
 
 @page
 def count(request: PageRequest, principal: Principal) -> HttpResponse:
-    number = answerable(principal).active().values("pending_id").distinct().count()
+    rows = answerable(principal)
+    number = rows.active().values("pending_id").distinct().count() + rows.active(PERMISSION).count()
     return show(request, principal, "clarifications/count.html", {"number": number})
 
 

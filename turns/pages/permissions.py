@@ -1,4 +1,4 @@
-"""What agents ask leave for: the open requests of a session, those of everywhere, and requests in the transcript."""
+"""What agents ask leave for: open requests as forms, and all of them as entries of the transcript."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ from typing import Any
 from django.http import HttpResponse
 
 from tasks import access
-from tasks.models import Session
 from tasks.pages.base import PageRequest, may, page, show
 from tasks.principals import Need, Principal
 from turns.models import PERMISSION, Message
 from turns.pages.entries import EntryKind, register
+from turns.querysets import MessageQuerySet
 
-INBOX_LIMIT = 100
+LIMIT = 100
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,10 @@ def pending(request: PageRequest, principal: Principal, session_id: str) -> Http
     return show(request, principal, "turns/permissions.html", context)
 
 
-@page
-def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
-    """Every open request that this person may answer, the longest blocked first; visibility is part of the query."""
-    mine = Message.objects.filter(session__in=Session.objects.reachable(principal, Need.ANSWER).values("pk"))
-    context = {"permissions": opened(mine), "may_answer": True, "inbox": True}
-    return show(request, principal, "turns/permissions.html", context)
-
-
-def opened(rows: Any) -> list[Permission]:
+def opened(rows: MessageQuerySet) -> list[Permission]:
+    """The open requests among `rows`, the longest blocked first."""
     active = rows.active(PERMISSION).select_related("session__task").order_by("created_at", "id")
-    return [_permission(row, "open") for row in active[:INBOX_LIMIT]]
+    return [_permission(row, "open") for row in active[:LIMIT]]
 
 
 def prepare(rows: Sequence[Message], _principal: Principal) -> Mapping[uuid.UUID, Permission]:

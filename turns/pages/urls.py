@@ -9,6 +9,5 @@ urlpatterns = [
     path("sessions/<str:session_id>/composer", require_GET(composer.composer), name="composer"),
     path("sessions/<str:session_id>/queue", require_GET(composer.queue), name="queue"),
     path("sessions/<str:session_id>/permissions", require_GET(permissions.pending), name="permission-panel"),
-    path("permissions", require_GET(permissions.inbox), name="permissions"),
     path("agents", require_GET(composer.agents), name="agents"),
 ]
