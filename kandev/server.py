@@ -17,10 +17,8 @@ from types import FrameType
 from django.db import connections
 
 from clarifications import holding, waiting
-from clarifications import recovering as claims
-from kandev import layerlink, publisher, singleuser, sweeping
+from kandev import layerlink, publisher, recovery, singleuser, sweeping
 from tasks import instances
-from turns import recovering as dispatches
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +41,7 @@ def start() -> None:
         singleuser.check_addresses()
         instances.register()
         sweeping.bury_dead()
-        recover()
+        recovery.recover()
         instances.mark_ready()
     except Exception as error:
         what = "" if isinstance(error, singleuser.ListensElsewhereError) else "recovery failed, "
@@ -55,16 +53,6 @@ def start() -> None:
         connections.close_all()
     _State.ready = True
     sweeping.start()
-
-
-def recover() -> None:
-    """In this order: reservations, delivery intents, the event outbox; each before anything is admitted (E8)."""
-    dispatches.recover_reservations()
-    claims.recover_claims()
-    publisher.adopt()
-    dispatches.forget_dead_sockets()
-    claims.detach_dead_waiters()
-    claims.expire_ended()
 
 
 def on_loop(loop: asyncio.AbstractEventLoop) -> None:
