@@ -68,6 +68,7 @@ class Runner:
 
     def __init__(self, url: str, token: str) -> None:
         self.dispatches: list[Json] = []
+        self.decisions: list[Json] = []
         self.refusing = False
         header = {"Authorization": f"Bearer {token}"}
         self._open = ExitStack()
@@ -88,6 +89,16 @@ class Runner:
 
     def say(self, dispatch: Json, text: str) -> None:
         self._send(type="frame", kind="message", content=text, data={}, **self._whose(dispatch))
+
+    def ask_permission(self, dispatch: Json, request_id: str, options: list[Json]) -> None:
+        said = {"request_id": request_id, "title": "Delete the old backups", "tool": {"kind": "delete"}}
+        self._send(type="permission", options=options, **said, **self._whose(dispatch))
+
+    def decided(self, number: int = 1) -> str | None:
+        """The option of the `number`-th decision, as soon as it is there."""
+        until(lambda: len(self.decisions) >= number, what=f"decision {number}")
+        found: str | None = self.decisions[number - 1]["option_id"]
+        return found
 
     def dispatched(self, number: int = 1) -> Json:
         """The `number`-th dispatch, as soon as it is there."""
@@ -118,6 +129,8 @@ class Runner:
             case "dispatch":
                 self._send(type="accepted", dispatch_id=frame["dispatch_id"])
                 self.dispatches.append(frame)
+            case "permission_answer":
+                self.decisions.append(frame)
             case "revoke":
                 self._send(type="revoked", dispatch_id=frame["dispatch_id"])
             case "cancel":
