@@ -26,7 +26,9 @@ ORDERS_TURNS = {
 TESTS_PENDING = {
     f"{RULE}:PENDING",
     f"{RULE}:open_in_current_turn",
+    f"{RULE}:pending",
     "turns/models.py:Message.Meta",  # the index that the rule uses
+    "turns/models.py:PENDING_QUESTION",
     # Written, not looked for.
     "clarifications/questions.py:metadata",
     "clarifications/restoring.py:given_back",
@@ -45,6 +47,8 @@ TESTS_PENDING = {
     "clarifications/pages/history.py:_state",
     "clarifications/pages/reading.py:open",
 }
+# Users of the queryset method `pending`: the rule, and a walk along its index whose rows the rule then judges.
+WALKS_PENDING = {f"{RULE}:open_in_current_turn", "clarifications/discovering.py:_visible"}
 PICKS_LAST = {"latest", "earliest", "last", "reverse", "in_bulk", "raw", "extra"}
 
 
@@ -121,8 +125,9 @@ def test_only_the_rule_orders_turns_to_find_the_newest() -> None:
 @pytest.mark.scenario("A10", "A1")
 def test_only_the_rule_filters_questions_for_pending() -> None:
     found = seen(Text("pending", names=("PENDING",)))
-    assert f"{RULE}:open_in_current_turn" in found
+    assert any(place.startswith(RULE) for place in found)
     assert not found - TESTS_PENDING - PATHS
+    assert not seen(Call({"pending"})) - WALKS_PENDING
 
 
 # `PENDING` of the REST addresses is a documented path parameter.
@@ -133,7 +138,7 @@ CONSUMERS = {
     "projection": "clarifications/hooks.py:question_exists",
     "guard": "clarifications/hooks.py:blocked_since",
     "input_capable": "clarifications/hooks.py:input_capable",
-    "discovery": "clarifications/discovering.py:_visible",
+    "discovery": "clarifications/discovering.py:_heads",
     "claim": "clarifications/claiming.py:_try",
     "detach": "clarifications/detaching.py:detach",
     "rejoin": "clarifications/detaching.py:reattach",
