@@ -13,6 +13,7 @@ from django.utils import timezone
 from clarifications import answers, bundles, wording
 from clarifications.errors import AlreadyAnswered, Closed, StillActive
 from clarifications.models import Claim, ClaimState
+from clarifications.responding import refuse_agents
 from tasks import hints, rates
 from tasks.errors import Unavailable
 from tasks.models import Session
@@ -33,6 +34,7 @@ def answer(principal: Principal, pending_id: str, payload: object, client_messag
     """
     deadline = timezone.now() + dt.timedelta(seconds=settings.KANDEV_CLAIM_TIMEOUT_S)
     bundle = bundles.reach(principal, pending_id, Need.ANSWER)
+    refuse_agents(principal)
     rates.count_answer(principal)
     said = answers.clean_answers(payload, bundle.rows)
     content = wording.late(bundle.rows, said.answers)
