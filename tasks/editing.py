@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from tasks import creating, deleting, events, revisions, summaries
+from tasks import creating, deleting, events, hints, revisions, summaries
 from tasks.errors import NotFound, invalid
 from tasks.models import Session, Task
 from tasks.sharing import lock_workspace
@@ -32,6 +32,7 @@ def _update(task_id: uuid.UUID, changes: dict[str, Any]) -> None:
     with transaction.atomic():
         if "workspace_id" in changes:
             lock_workspace(changes["workspace_id"])
+            hints.after_commit(hints.ACCESS)
         if not Task.objects.filter(pk=task_id).update(**changes, updated_at=now):
             raise NotFound
         task = Task.objects.get(pk=task_id)

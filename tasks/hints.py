@@ -1,8 +1,8 @@
 """Wake-ups. A hint says "look again"; the database decides, and a slow poll makes a lost hint harmless.
 
-Topics are short strings: `bundle:<pending id>`, `dispatch:<id>`, `session:<id>`, `runner:<id>`, `outbox`. `send` wakes
-this process' listeners and hands the topic to the transmitter (Channels), which wakes the other processes'. Threads
-wait with `Waiting`, coroutines register a callback.
+Topics are short strings: `bundle:<pending id>`, `dispatch:<id>`, `session:<id>`, `runner:<id>`, `outbox`, `access`.
+`send` wakes this process' listeners and hands the topic to the transmitter (Channels), which wakes the other
+processes'. Threads wait with `Waiting`, coroutines register a callback.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from functools import partial
 from django.db import connection, transaction
 
 POLL_S = 0.5
+ACCESS = "access"  # after a change of members, people or tokens: `tasks.socketwatch` looks at once
 
 _lock = threading.Lock()
 _listeners: dict[str, set[Callable[[], None]]] = defaultdict(set)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from tasks import hints
 from tasks.errors import Invalid, NotFound
 from tasks.models import Membership, Workspace
 from tasks.principals import Principal
@@ -50,6 +51,7 @@ def change_workspace(
         if people is not None:
             row.memberships.all().delete()
             _replace(row, people)
+        hints.after_commit(hints.ACCESS)
 
 
 def lock_workspace(workspace_id: uuid.UUID) -> Workspace:

@@ -16,7 +16,7 @@ from tasks.threads import Pool
 
 logger = logging.getLogger(__name__)
 
-ACCESS = "access"  # hints.after_commit(socketwatch.ACCESS) after a change of members, people or tokens
+ACCESS = hints.ACCESS
 EVERY_S = 2.0
 DEAD_CREDENTIAL = 4401
 

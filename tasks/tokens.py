@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from tasks import hints
 from tasks.models import Token, TokenKind
 
 PREFIXES = {TokenKind.PERSONAL: "kdv_pat_", TokenKind.RUNNER: "kdv_run_", TokenKind.SESSION: "kdv_ses_"}
@@ -70,7 +71,9 @@ def _used(token: Token, now: dt.datetime) -> None:
 
 def revoke_rows(rows: QuerySet[Token]) -> int:
     """Revokes those that are live and says how many; a token that was revoked keeps its time."""
-    return rows.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+    revoked = rows.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+    hints.after_commit(hints.ACCESS)
+    return revoked
 
 
 def revoke(text: str) -> bool:
