@@ -35,6 +35,8 @@ def _sqlite(config: dict[str, Any], base: Path, lock_timeout_s: float) -> dict[s
 
 
 def _postgresql(config: dict[str, Any], pool: int, lock_timeout_s: float) -> dict[str, Any]:
+    # A restart of PostgreSQL leaves the pool full of dead connections: each is looked at before it is given out.
+    config["CONN_HEALTH_CHECKS"] = True
     options = config.setdefault("OPTIONS", {})
     options["pool"] = {"min_size": 1, "max_size": pool, "timeout": lock_timeout_s, "max_idle": 60}
     options["options"] = f"-c lock_timeout={int(lock_timeout_s * 1000)} -c idle_in_transaction_session_timeout=60000"

@@ -159,7 +159,7 @@ class World:
         return until(resolved, within=within, what="the claim is resolved")
 
     def turns(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.owner("GET", f"/task-sessions/{self.session}/turns")[1]["results"]
+        found: list[dict[str, Any]] = self.owner("GET", f"/task-sessions/{self.session}/turns")[1].get("results", [])
         return found
 
     def prompted(self, text: str) -> list[Frame]:
