@@ -1,12 +1,13 @@
 """Discovery: the bundles that a caller may see, oldest first, in whole pages (promises G6, H7).
 
-The query walks the active rows by (created_at, pending_id) and takes the first active row of each bundle. Visibility
-and what makes a bundle answerable are conditions of the same query, so a page is short only when there is no more.
-A cursor is the key of the last bundle of a page: rows answered meanwhile move nothing.
+The walk goes along the index of pending rows by (created_at, pending_id), in strides: visibility is part of each, so a
+page is short only when there is no more. Of a stride's rows those remain that are the first active one of a bundle that
+an answer can win. A cursor is the key of the last bundle of a page: rows answered meanwhile move nothing.
 """
 
 import datetime as dt
 import re
+import uuid
 from typing import Any
 
 from django.core import signing
@@ -24,7 +25,9 @@ from turns.models import QUESTION, Message
 from turns.querysets import MessageQuerySet
 from turns.shapes import time
 
-DEFAULT_LIMIT, MAX_LIMIT, MAX_CURSOR = 50, 200, 1000
+DEFAULT_LIMIT, MAX_LIMIT, MAX_CURSOR, MAX_STRIDE = 50, 200, 1000, 2000
+ORDER = ("created_at", "pending_id", "id")
+Key = tuple[dt.datetime, str, uuid.UUID | None]
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -43,18 +46,30 @@ def list_pending(
     """
     signer = _signer(surface, principal, workspace_id, created_since)
     rows = _visible(principal, workspace_id, created_since)
-    if cursor:
-        rows = _after(rows, *_read(signer, cursor))
     size = min(limit, MAX_LIMIT) if limit >= 1 else DEFAULT_LIMIT
-    heads = list(_heads(rows).select_related("session").order_by("created_at", "pending_id", "id")[: size + 1])
+    heads = _walk(rows, _read(signer, cursor) if cursor else None, size + 1)
     page = heads[:size]
     bundles = _bundles(page, timezone.now())
     return {"bundles": bundles, "count": len(bundles), "next_cursor": _write(signer, page[-1]) if heads[size:] else ""}
 
 
+def _walk(rows: MessageQuerySet, after: Key | None, wanted: int) -> list[Message]:
+    """The first `wanted` heads beyond a key. Strides keep the work near the page's size, whatever else is pending."""
+    ordered, stride = rows.order_by(*ORDER), 2 * wanted + 100
+    found: list[Message] = []
+    while len(found) < wanted:
+        ahead = _beyond(ordered, after) if after else ordered
+        seen = list(ahead.values_list("pk", "created_at", "pending_id")[:stride])
+        found += _heads(Message.objects.filter(pk__in=[pk for pk, *_ in seen])).order_by(*ORDER)
+        if len(seen) < stride:
+            break
+        after, stride = (seen[-1][1], seen[-1][2], seen[-1][0]), min(2 * stride, MAX_STRIDE)
+    return found[:wanted]
+
+
 def _visible(principal: Principal, workspace_id: str, created_since: str) -> MessageQuerySet:
-    """Active rows in reach; an agent reaches its own session's."""
-    rows = Message.objects.active()
+    """Pending rows in reach, active or not; an agent reaches its own session's."""
+    rows = Message.objects.pending().exclude(pending_id="")
     rows = rows.filter(session_condition(principal, Need.READ, "session", "session__task__workspace"))
     if workspace_id:
         pk = read_id(workspace_id)
@@ -71,9 +86,8 @@ def _heads(rows: MessageQuerySet) -> MessageQuerySet:
     named = Coalesce(KeyTextTransform("question_id", "metadata"), Value(""), output_field=TextField())
     other_turn = Q(turn_id__isnull=False) & ~Q(turn_id=OuterRef("turn_id"))
     strange = ~Q(session=OuterRef("session")) | ~Q(type=QUESTION) | other_turn | Q(named="")
-    return rows.exclude(pending_id="").filter(
-        ~Exists(fellows.active().filter(earlier)), ~Exists(fellows.annotate(named=named).filter(strange))
-    )
+    answerable = ~Exists(fellows.annotate(named=named).filter(strange))
+    return rows.active().filter(answerable, ~Exists(fellows.active().filter(earlier))).select_related("session")
 
 
 def _bundles(heads: list[Message], now: dt.datetime) -> list[dict[str, Any]]:
@@ -96,9 +110,12 @@ def _bundle(head: Message, rows: list[Message], now: dt.datetime) -> dict[str, A
     }
 
 
-def _after(rows: MessageQuerySet, created_at: dt.datetime, pending_id: str) -> MessageQuerySet:
-    """Beyond the key; the first condition lets an index find the place."""
+def _beyond(rows: MessageQuerySet, key: Key) -> MessageQuerySet:
+    """After the key, which is one of a row or, without its id, of a bundle; the first condition finds the place."""
+    created_at, pending_id, pk = key
     beyond = Q(created_at__gt=created_at) | Q(created_at=created_at, pending_id__gt=pending_id)
+    if pk is not None:
+        beyond |= Q(created_at=created_at, pending_id=pending_id, id__gt=pk)
     return rows.filter(Q(created_at__gte=created_at) & beyond)
 
 
@@ -113,10 +130,10 @@ def _write(signer: signing.Signer, head: Message) -> str:
     return signer.sign_object([head.created_at.isoformat(), head.pending_id])
 
 
-def _read(signer: signing.Signer, cursor: str) -> tuple[dt.datetime, str]:
+def _read(signer: signing.Signer, cursor: str) -> Key:
     try:
         created_at, pending_id = signer.unsign_object(cursor if len(cursor) <= MAX_CURSOR else "")
-        return dt.datetime.fromisoformat(created_at), str(pending_id)
+        return dt.datetime.fromisoformat(created_at), str(pending_id), None
     except (signing.BadSignature, ValueError, TypeError):
         raise invalid("cursor", "is not a cursor of this list with these filters") from None
 
