@@ -2,7 +2,7 @@
 
 Run it with a runner: `python manage.py runner … --agent demo="python -m kandev.demo.agent"`. Meant to be copied.
 What a prompt contains decides what happens: "just echo" asks nothing, "ask once" asks one bundle, "ask then wait" keeps
-the turn open after it, "ask permission" asks the runner for leave; anything else asks two bundles, one after the other.
+the turn open after it, "ask permission" asks for leave to do a thing; anything else asks two bundles in turn.
 
 Environment: KANDEV_DEMO_DELAY_S seconds between the two bundles (8: time to close the browser); KANDEV_DEMO_LOG a file
 that gets one JSON line for every answer received; KANDEV_DEMO_STDIO=1 to take MCP servers by stdio only.

@@ -131,7 +131,9 @@ class Local:
         return False
 
     def start_runner(self, url: str, token: str, folder: Path, **environment: str) -> None:
-        """Starts a runner that offers the demo agent. Its token goes by environment, where `ps` does not show it."""
+        """Starts a runner that offers the demo agent and asks people for permissions. Its token goes by environment,
+        where `ps` does not show it.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         agent = f'demo="{sys.executable}" -m kandev.demo.agent'
         arguments = [
@@ -143,6 +145,8 @@ class Local:
             str(folder / "journal.sqlite3"),
             "--workdir",
             str(folder),
+            "--permissions",
+            "ask",
         ]
         environment |= {"KANDEV_RUNNER_TOKEN": token, "PYTHONPATH": str(ROOT)}
         self.start("runner", [str(ROOT / "manage.py"), "runner", *arguments], **environment)
