@@ -2,7 +2,8 @@
 L7).
 
 Other writers: an answer (goes first, R4: the session is then busy), a second drain (the session lock and the constraint
-`dispatch_one_unsettled` decide). If the process dies after the pop, recovery puts the prompt back at the head (R17).
+`dispatch_one_unsettled` decide), a person who takes a prompt back (the guarded update of its state decides). If the
+process dies after the pop, recovery puts the prompt back at the head (R17).
 """
 
 import datetime as dt
@@ -16,7 +17,7 @@ from django.utils import timezone
 from tasks import failpoints, revisions
 from tasks.errors import NotFound
 from tasks.models import Session
-from turns import busy, completing, dispatching, reserving, transcript
+from turns import background, busy, completing, dispatching, reserving, transcript
 from turns.models import Admission, AdmissionState, Dispatch, DispatchKind, Message
 
 
@@ -61,6 +62,19 @@ def _pop(session_id: uuid.UUID) -> Dispatch | None:
 def prompt_order(admission: Admission, now: dt.datetime) -> reserving.Order:
     until = now + dt.timedelta(seconds=settings.KANDEV_DELIVERY_TIMEOUT_S)
     return reserving.Order(DispatchKind.PROMPT, admission.content, until, admission_id=admission.pk)
+
+
+def withdraw_queued(session: Session, message_id: uuid.UUID) -> bool:
+    """Takes the prompt of a row out of the queue; False when it does not wait there. Needs the session lock.
+
+    The record stays, so that a repeat of the POST puts nothing back.
+    """
+    revisions.require_transaction()
+    waiting = Admission.objects.filter(session=session, message_id=message_id, state=AdmissionState.QUEUED)
+    if not waiting.update(state=AdmissionState.WITHDRAWN):
+        return False
+    background.after_commit(follow_up, session.pk)
+    return True
 
 
 def keep_ambiguous(dispatch: Dispatch) -> None:

@@ -186,12 +186,15 @@ class Dispatch(models.Model):
 
 
 class AdmissionState(models.TextChoices):
-    """in_progress → sent; or queued → in_progress → sent; ambiguous = nobody knows whether the runner took it (R17)."""
+    """in_progress → sent; or queued → in_progress → sent, or queued → withdrawn by a person; ambiguous = nobody knows
+    whether the runner took it (R17).
+    """
 
     IN_PROGRESS = "in_progress"
     QUEUED = "queued"
     SENT = "sent"
     AMBIGUOUS = "ambiguous"
+    WITHDRAWN = "withdrawn"
 
 
 class Admission(models.Model):

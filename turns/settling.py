@@ -126,10 +126,15 @@ def _tell_undone(dispatch: Dispatch) -> None:
 
 
 def _give_back_admission(dispatch: Dispatch, now: dt.datetime) -> None:
-    """Back to the head of the queue; or forgotten with its client id when its POST never ended (R17)."""
+    """Back to the head of the queue; or forgotten with its client id when its POST never ended (R17); or withdrawn when
+    somebody deleted its row while it was on its way.
+    """
     if dispatch.admission_id is None:
         return
     rows = Admission.objects.filter(pk=dispatch.admission_id)
     rows.filter(was_queued=False, state=AdmissionState.IN_PROGRESS).delete()
+    on_its_way = (AdmissionState.IN_PROGRESS, AdmissionState.AMBIGUOUS)
+    deleted = rows.filter(message_id__isnull=False, state__in=on_its_way)
+    deleted.exclude(message_id__in=Message.objects.values("pk")).update(state=AdmissionState.WITHDRAWN)
     back: dict[str, Any] = {"state": AdmissionState.QUEUED, "was_queued": True, "retry_at": now + QUEUE_RETRY}
-    rows.filter(state__in=(AdmissionState.IN_PROGRESS, AdmissionState.AMBIGUOUS)).update(**back)
+    rows.filter(state__in=on_its_way).update(**back)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -9,9 +10,14 @@ from rest_framework.response import Response
 
 from tasks import access, fields, openapi, pagination
 from tasks.api.base import Api, caller, given
+from tasks.errors import invalid
 from tasks.principals import Need
 from turns import admitting, removing, shapes
 from turns.models import Author, Message, MessageType, Turn
+
+ADMISSION = openapi.query(
+    "admission", OpenApiTypes.STR, "queued: only while the message waits in the queue", ["queued"]
+)
 
 
 class TurnOut(serializers.Serializer[Any]):
@@ -83,8 +89,14 @@ class Messages(Api):
 
 
 class OneMessage(Api):
-    @extend_schema(parameters=[openapi.path_id()], responses=openapi.responses({204: None}, 403))
+    @extend_schema(parameters=[openapi.path_id(), ADMISSION], responses=openapi.responses({204: None}, 400, 403, 409))
     def delete(self, request: Request, pk: str) -> Response:
-        """Removes one message; a bundle whose last pending row goes is over."""
-        removing.remove(caller(request), pk)
+        """Removes one message; a bundle whose last pending row goes is over, a prompt in the queue leaves it.
+
+        With `?admission=queued` only while it waits in the queue, else 409 `not_queued`.
+        """
+        wanted = request.query_params.get("admission", "")
+        if wanted not in ("", "queued"):
+            raise invalid("admission", "must be queued")
+        removing.remove(caller(request), pk, only_queued=wanted == "queued")
         return Response(status=204)

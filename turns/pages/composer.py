@@ -25,6 +25,7 @@ def queue(request: PageRequest, principal: Principal, session_id: str) -> HttpRe
         "session": session,
         "waiting": list(waiting[:20]),
         "waiting_count": waiting.count(),
+        "may_write": may(access.session, principal, session.pk, Need.WRITE),
         "busy": busy.is_busy(session.pk),
         "offered": session.agent in runners.offered_agents(),
     }

@@ -34,7 +34,7 @@ def transcript(request: PageRequest, principal: Principal, session_id: str) -> H
     context = {
         "session": session,
         "window": window,
-        "entries": entries([row for row in window.rows if not is_queued(row)], principal),
+        "entries": entries([row for row in window.rows if session.terminal or not is_queued(row)], principal),
     }
     template = "turns/earlier.html" if before else "turns/transcript.html"
     return show(request, principal, template, context)
@@ -69,5 +69,5 @@ def _after(row: Message) -> Q:
 
 
 def is_queued(row: Message) -> bool:
-    """A prompt that waits is shown in the queue, not as sent."""
+    """A prompt that waits is shown in the queue, not as sent; in an ended session it is history that never went out."""
     return isinstance(row.metadata, dict) and row.metadata.get("admission") == "queued"

@@ -69,6 +69,18 @@ function want(form) {
   form.closest(".dock")?.setAttribute("data-wanted", "");
 }
 
+// A text from elsewhere comes before what is being written.
+export function fill(text) {
+  const form = document.querySelector("[data-composer]");
+  if (!form) return;
+  const area = field(form);
+  area.value = [text, area.value].filter(Boolean).join("\n\n");
+  drafts.save(form.dataset.draft, { content: area.value });
+  grow(area);
+  want(form);
+  area.focus();
+}
+
 function showComposer(button) {
   const form = button.closest(".dock").querySelector("[data-composer]");
   if (!form) return;

@@ -10,6 +10,7 @@ import * as icons from "./icons.js";
 import * as keys from "./keys.js";
 import * as permission from "./permission.js";
 import * as question from "./question.js";
+import * as queue from "./queue.js";
 import * as reconcile from "./reconcile.js";
 import * as scroll from "./scroll.js";
 import { connect } from "./socket.js";
@@ -32,7 +33,7 @@ document.body.addEventListener("htmx:responseError", (event) => {
   });
 });
 
-[reconcile, question, permission, keys, composer, forms, activate, scroll].forEach((module) => module.install());
+[reconcile, question, permission, keys, composer, queue, forms, activate, scroll].forEach((module) => module.install());
 startAll(document.body);
 times.keepTelling();
 drafts.sweep();
