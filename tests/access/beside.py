@@ -27,11 +27,11 @@ async def status(cast: Cast, row: str, name: str, ids: dict[str, str]) -> int:
     if method == "WS":
         return await _socket(path, headers, ids)
     if path in probes.PATHS:
-        return (await _http(probes.application, method, path, headers)).status_code
+        return (await send(probes.application, method, path, headers)).status_code
     if path.startswith("/mcp"):
         return await _tool(path, more[0], headers, ids)
     bounded = path.replace("{open}", ids["open"]) + "?timeout_s=0.05"
-    return (await _http(wait.application, method, bounded, headers)).status_code
+    return (await send(wait.application, method, bounded, headers)).status_code
 
 
 def _credentials(cast: Cast, name: str, path: str) -> dict[str, str]:
@@ -41,7 +41,7 @@ def _credentials(cast: Cast, name: str, path: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {cast.tokens[name]}"} if name in cast.tokens else {}
 
 
-async def _http(app: Any, method: str, path: str, headers: dict[str, str], **body: Any) -> httpx2.Response:
+async def send(app: Any, method: str, path: str, headers: dict[str, str], **body: Any) -> httpx2.Response:
     link = httpx2.ASGITransport(app=app, client=(HOST, 1))
     async with httpx2.AsyncClient(transport=link, base_url=f"http://{HOST}") as client:
         return await client.request(method, path, headers=headers, **body)
@@ -54,7 +54,7 @@ async def _tool(path: str, tool: str, headers: dict[str, str], ids: dict[str, st
     }.get(tool, {})
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
     app = session_app if path == "/mcp/session" else external_app
-    got = await _http(app, "POST", path, {**headers, **MCP}, json=call)
+    got = await send(app, "POST", path, {**headers, **MCP}, json=call)
     if got.status_code != 200:
         return got.status_code
     text = got.text if got.headers["content-type"] == "application/json" else got.text.split("data: ")[-1]
