@@ -15,7 +15,7 @@ from django.utils import timezone
 from clarifications import detaching, leases, standing, watching
 from clarifications.models import Claim, ClaimState, WaiterLease
 from clarifications.standing import Ended
-from tasks import failpoints, hints, revisions
+from tasks import breaks, failpoints, hints, revisions
 from tasks.errors import NotFound
 from turns.models import Message, Turn
 
@@ -73,7 +73,7 @@ def confirm(lease: WaiterLease) -> Ended | None:
             if claim is None or not _take(claim):
                 return None
             WaiterLease.objects.filter(pending_id=lease.pending_id, claim_id__isnull=True).update(claim_id=claim.pk)
-            if claim.status == "answered":
+            if claim.status == "answered" and not breaks.broken("watchdog"):
                 watching.arm(claim, now)
             hints.after_commit(leases.topic(lease.pending_id))
     except NotFound:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from clarifications import closing, confirming, detaching, finalizing, holding, leases, restoring
 from clarifications.models import Claim, ClaimState, LeaseKind, WaiterLease
-from tasks import failpoints, instances
+from tasks import breaks, failpoints, instances
 from tasks.backoff import Backoff
 from tasks.models import TERMINAL, Session
 from turns import ending, recovering
@@ -31,6 +31,8 @@ def recover_claims() -> None:
 def recover_claim(claim: Claim) -> None:
     """One unattended claim brought to its end; a dispatch that carries it goes first. Again is a no-op."""
     session = Session.objects.select_related("task").filter(pk=claim.session_id).first()
+    if breaks.broken("claim_recovery"):
+        return
     if session is None or Dispatch.objects.unsettled().filter(claim_id=claim.pk).exists():
         return
     if claim.state == ClaimState.CLAIMED:

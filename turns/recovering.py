@@ -14,7 +14,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from tasks import instances, revisions
+from tasks import breaks, instances, revisions
 from tasks.backoff import Backoff
 from tasks.models import TERMINAL, Session
 from turns import background, dispatching, draining, ending, points, publishing, runners, settling
@@ -57,6 +57,9 @@ def recover_dispatch(dispatch: Dispatch) -> None:
     """One unattended dispatch brought forward; call it again and nothing more happens."""
     if dispatch.state == DispatchState.RESERVED:
         settling.withdraw(dispatch.pk, code="owner_gone", reason="the server process that sent it has died")
+        return
+    if dispatch.state == DispatchState.ATTEMPTED and breaks.broken("proof_before_undo"):
+        settling.undo(dispatch.pk, DispatchState.ATTEMPTED, DispatchState.UNDONE)
         return
     if dispatch.state == DispatchState.ATTEMPTED:
         Dispatch.objects.filter(pk=dispatch.pk, state=DispatchState.ATTEMPTED).update(ambiguous=True)
