@@ -12,7 +12,6 @@ from typing import Any
 
 from django.core import signing
 from django.db.models import Exists, OuterRef, Q, TextField, Value
-from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -21,6 +20,7 @@ from tasks.access import read_id
 from tasks.errors import invalid
 from tasks.principals import Need, Principal
 from tasks.querysets import session_condition
+from turns.jsoncolumns import JSONText
 from turns.models import QUESTION, Message
 from turns.querysets import MessageQuerySet
 from turns.shapes import time
@@ -83,7 +83,7 @@ def _heads(rows: MessageQuerySet) -> MessageQuerySet:
     """One row a bundle, its first active one, of bundles that an answer can win."""
     fellows = Message.objects.filter(pending_id=OuterRef("pending_id")).exclude(pending_id="")  # message_bundle has it
     earlier = Q(created_at__lt=OuterRef("created_at")) | Q(created_at=OuterRef("created_at"), id__lt=OuterRef("id"))
-    named = Coalesce(KeyTextTransform("question_id", "metadata"), Value(""), output_field=TextField())
+    named = Coalesce(JSONText("metadata", "question_id"), Value("", output_field=TextField()))
     other_turn = Q(turn_id__isnull=False) & ~Q(turn_id=OuterRef("turn_id"))
     strange = ~Q(session=OuterRef("session")) | ~Q(type=QUESTION) | other_turn | Q(named="")
     answerable = ~Exists(fellows.annotate(named=named).filter(strange))

@@ -36,6 +36,7 @@ class Runner:
 
     def __init__(self, server: Server, token: str, agent: str) -> None:
         self.dispatches: Queue[dict[str, Any]] = Queue()
+        self.newest: dict[str, Any] = {}
         url, headers = server.url.replace("http", "ws") + "/ws/runner/", {"Authorization": f"Bearer {token}"}
         self._open = ExitStack()
         self._socket = self._open.enter_context(connect(url, additional_headers=headers))
@@ -47,6 +48,11 @@ class Runner:
 
     def close(self) -> None:
         self._open.close()
+
+    def ready(self) -> None:
+        """The newest prompt is through."""
+        named = ("session_id", "execution_id", "prompt_generation")
+        self._send(type="ready", stop_reason="end_turn", **{name: self.newest[name] for name in named})
 
     def _send(self, **frame: Any) -> None:
         self._socket.send(json.dumps(frame))
@@ -61,6 +67,7 @@ class Runner:
     def _take(self, frame: dict[str, Any]) -> None:
         if frame["type"] == "dispatch":
             self._send(type="accepted", dispatch_id=frame["dispatch_id"])
+            self.newest = frame
             self.dispatches.put(frame)
         elif frame["type"] == "cancel":
             named = ("session_id", "execution_id", "prompt_generation")
