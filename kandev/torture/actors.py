@@ -130,7 +130,7 @@ class People:
             dice = self._random.random()
             if dice < 0.6:
                 await self._answer_something()
-            elif dice < 0.97:
+            elif dice < 0.985:
                 await self.write(self._random.choice(self.sessions))
             else:
                 await self._end_one()
@@ -177,9 +177,10 @@ class People:
 
     async def _end_one(self) -> None:
         """One session ends, another takes its place."""
-        session = self._random.choice(self.sessions)
+        if len(self.sessions) < 3:
+            return
+        session = self.sessions.pop(self._random.randrange(len(self.sessions)))
         self._history.ended.add(session)
-        self.sessions.remove(session)
         await self.call("POST", f"/task-sessions/{session}/{self._random.choice(('cancel', 'complete'))}", {})
         await self.new_session()
 

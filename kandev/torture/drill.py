@@ -93,7 +93,7 @@ class Drill:
         made = make(server)
         assert asyncio.iscoroutine(made)
         await made
-        await asyncio.sleep(self._random.uniform(0.2, 2.5))
+        await asyncio.sleep(self._random.uniform(0.5, 4.0))
 
     async def _kill(self, server: Server) -> None:
         await server.kill()
@@ -142,7 +142,9 @@ class Drill:
         await self._cluster.all_up()
         for task in crowd:
             task.cancel()
-        await asyncio.gather(*crowd, return_exceptions=True)
+        for outcome in await asyncio.gather(*crowd, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
         self._agents.asks = False
         self._say("rest: everything runs, nobody asks any more")
         unsettled = await self._settled()

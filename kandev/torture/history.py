@@ -129,7 +129,8 @@ class History:
             if not answer.lost or answer.told.body.get("delivery") != "delivered":
                 continue
             won = winner.get(answer.pending_id)
-            if won is not None and answer.shown != won.shown:
+            # A replayed rejection has no reason.
+            if won is not None and answer.shown != (set() if won.rejects else won.shown):
                 yield f"{answer.mark} lost to {won.mark} and was shown {answer.shown}"
 
     def _bundles(self) -> Iterator[str]:

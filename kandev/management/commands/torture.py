@@ -1,6 +1,7 @@
 """`manage.py torture`: servers are killed, frozen and cut off under load; what was seen must keep the promises."""
 
 import asyncio
+import logging
 import tempfile
 from argparse import ArgumentParser
 from pathlib import Path
@@ -28,6 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--logs", type=Path, help="keep the servers' logs here")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        logging.getLogger("httpx2").setLevel(logging.WARNING)
         with tempfile.TemporaryDirectory(prefix="kandev-torture-") as name:
             folder: Path = options["logs"] or Path(name)
             folder.mkdir(parents=True, exist_ok=True)
