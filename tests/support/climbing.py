@@ -102,7 +102,7 @@ class Stage:
         """The last prompt that the runner was given."""
         return self.runner.got("dispatch")[-1]
 
-    def says(self, kind: str, **more: Any) -> None:
+    def says(self, kind: str, /, **more: Any) -> None:
         """A word of the running prompt: ready, failed, frame."""
         self.runner.say(kind, self.dispatched, **more)
 

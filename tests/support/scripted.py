@@ -87,7 +87,7 @@ class ScriptedRunner:
     def cancelled(self, frame: Frame) -> None:
         self.say("cancelled", frame)
 
-    def say(self, kind: str, frame: Frame, **more: Any) -> None:
+    def say(self, kind: str, frame: Frame, /, **more: Any) -> None:
         """A frame about the execution that `frame` (a dispatch or a cancel) names."""
         named = {key: frame[key] for key in ("session_id", "execution_id", "prompt_generation")}
         incoming.handle(self.runner_id, {"type": kind, **named, **more})
