@@ -50,9 +50,8 @@ def reach(principal: Principal, pending_id: str, need: Need = Need.READ) -> Bund
     """
     rows = _rows(pending_id)
     try:
-        session = access.session(principal, rows[0].session_id if rows else uuid.uuid4())
-        if need is not Need.READ and not principal.is_agent:
-            access.session(principal, session.pk, need)
+        need = Need.READ if principal.is_agent else need
+        session = access.session(principal, rows[0].session_id if rows else uuid.uuid4(), need)
     except Forbidden:
         raise
     except NotFound:

@@ -12,12 +12,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
+from django.db.models import Exists
 from django.utils import timezone
 
 from clarifications import bundles, leases, rows, shapes
 from clarifications.answers import Submission
 from clarifications.errors import NotActive
-from clarifications.models import Claim, ClaimPath, ClaimState
+from clarifications.models import Claim, ClaimPath, ClaimState, WaiterLease
 from tasks import breaks, hints, instances, revisions
 from tasks.errors import NotFound, Unavailable
 from tasks.principals import Principal
@@ -75,13 +76,19 @@ def _try(principal: Principal, bundle: bundles.Bundle, said: Submission, claim_i
             revisions.lock_session(bundle.session.pk)
         except NotFound:
             raise NotActive from None
-        found = list(Message.objects.bundle(bundle.pending_id).with_active().select_for_update(of=("self",)))
+        asked = Message.objects.bundle(bundle.pending_id).with_active().annotate(**_is_waited(bundle.pending_id))
+        found = list(asked.select_for_update(of=("self",)))
         turn_id = bundles.turn_identity(found)
         if turn_id is None or not bundles.well_formed(found) or not _may_claim(found):
             return _not_mine(bundle, found)
         if not said.rejected:
             _one_at_a_time(bundle)
         return _store(principal, bundle, said, found, turn_id, claim_id)
+
+
+def _is_waited(pending_id: str) -> dict[str, Any]:
+    """An annotation: whether anything waits. Leases come and go under the session lock."""
+    return {"is_waited": Exists(WaiterLease.objects.filter(pending_id=pending_id, claim_id__isnull=True))}
 
 
 def _may_claim(found: list[Message]) -> bool:
@@ -113,6 +120,7 @@ def _store(
         owner=instances.generation(),
         attended_until=now + dt.timedelta(seconds=settings.KANDEV_DELIVERY_TIMEOUT_S) + SLACK,
     )
+    made.claimed_rows, made.nobody_waits = mine, not any(getattr(row, "is_waited", True) for row in found)
     revisions.advance(bundle.session.pk, last_activity_at=now)
     hints.after_commit(leases.topic(bundle.pending_id))
     return made

@@ -10,6 +10,7 @@ import datetime as dt
 import uuid
 
 from django.db import transaction
+from django.db.models import Exists
 from django.utils import timezone
 
 from clarifications import detaching, leases, standing, watching
@@ -131,5 +132,6 @@ def forget_lease(lease: WaiterLease) -> None:
 
 def drop_reason(claim_id: uuid.UUID) -> None:
     """The reason goes once the claim is final and every waiter of it has it (R34)."""
-    if not WaiterLease.objects.filter(claim_id=claim_id).exists():
-        Claim.objects.filter(pk=claim_id, state=ClaimState.FINALIZED, replayable=False).update(reject_reason="")
+    owed = WaiterLease.objects.filter(claim_id=claim_id)
+    mine = Claim.objects.filter(~Exists(owed), pk=claim_id, state=ClaimState.FINALIZED, replayable=False)
+    mine.update(reject_reason="")

@@ -32,11 +32,12 @@ def deliver(claim: Claim, session: Session) -> dict[str, Any]:
     """
     deadline = claim.responded_at + leases.budget()
     try:
-        _await_waiter(claim, claim.responded_at + leases.budget() / 2)
+        if not (claim.nobody_waits and claim.status == "rejected"):
+            _await_waiter(claim, claim.responded_at + leases.budget() / 2)
         while claim.state == ClaimState.CLAIMED:
-            if claim.status == "rejected":
-                _store_rejection(claim, session)
-            else:
+            if claim.status == "rejected" and _store_rejection(claim, session):
+                break
+            if claim.status != "rejected":
                 _resume(claim, session, deadline)
             claim.refresh_from_db()
         return _conclude(claim, session)
@@ -60,11 +61,19 @@ def _await_waiter(claim: Claim, until: dt.datetime) -> None:
             waiting.wait((until - now).total_seconds())
 
 
-def _store_rejection(claim: Claim, session: Session) -> None:
-    """Nobody waits: a rejection is final as it is stored, and resumes nobody (D8)."""
-    if finalizing.finalize(claim.pk, ClaimState.CLAIMED, session):
+def _store_rejection(claim: Claim, session: Session) -> bool:
+    """Nobody waits: a rejection is final as it is stored, and resumes nobody (D8). False when somebody else settled it.
+
+    A waiter that came after the claim either confirms first, and the guarded update here fails, or it finds the claim
+    final, and ends by itself (`confirming.look`).
+    """
+    if not finalizing.finalize(claim, ClaimState.CLAIMED, session):
+        return False
+    claim.state = ClaimState.FINALIZED
+    if not claim.nobody_waits:
         with transaction.atomic():
             leases.drop_bundle(claim.pending_id)
+    return True
 
 
 def _resume(claim: Claim, session: Session, deadline: dt.datetime) -> None:
@@ -206,7 +215,7 @@ def _conclude(claim: Claim, session: Session) -> dict[str, Any]:
     """The claim is settled: its own outcome is told, whoever settled it (R11a)."""
     if claim.state == ClaimState.CONFIRMED:
         try:
-            finalizing.finalize(claim.pk, ClaimState.CONFIRMED, session)
+            finalizing.finalize(claim, ClaimState.CONFIRMED, session)
         except Exception:  # the agent has it; the sweep finalizes
             logger.exception("claim %s was confirmed but not finalized yet", claim.pk)
     if claim.state == ClaimState.RETIRED:

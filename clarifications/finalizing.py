@@ -4,7 +4,8 @@ If the process dies before the commit, recovery finalizes a confirmed claim and 
 """
 
 import datetime as dt
-import uuid
+from functools import partial
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -17,7 +18,7 @@ from turns import background, completing
 from turns.models import Message
 
 
-def finalize(claim_id: uuid.UUID, expected: ClaimState, session: Session) -> bool:
+def finalize(claim: Claim, expected: ClaimState, session: Session) -> bool:
     """Clears the intent of a confirmed claim or a stored rejection; False when somebody else did, or it is no longer
     so.
 
@@ -26,19 +27,33 @@ def finalize(claim_id: uuid.UUID, expected: ClaimState, session: Session) -> boo
     """
     failpoints.reach("respond.before_finalize")
     with transaction.atomic():
-        return finalize_locked(claim_id, expected, session, timezone.now())
+        return finalize_locked(claim, expected, session, timezone.now())
 
 
-def finalize_locked(claim_id: uuid.UUID, expected: ClaimState, session: Session, now: dt.datetime) -> bool:
+def finalize_locked(claim: Claim, expected: ClaimState, session: Session, now: dt.datetime) -> bool:
     """`finalize` inside the caller's transaction."""
     revisions.require_transaction()
-    if not Claim.objects.filter(pk=claim_id, state=expected).update(state=ClaimState.FINALIZED):
+    if not Claim.objects.filter(pk=claim.pk, state=expected).update(state=ClaimState.FINALIZED):
         return False
-    claim = Claim.objects.get(pk=claim_id)
-    found = list(Message.objects.filter(pk__in=claim.message_ids).order_by("created_at", "id"))
-    changed = rows.write(found, lambda m: {k: v for k, v in m.items() if k != "response_delivery_pending"}, now)
-    rows.tell(session, changed, now)
+    rows.tell(session, _without_intent(claim, now), now)
     hints.after_commit(leases.topic(claim.pending_id), f"session:{session.pk}")
-    transaction.on_commit(lambda: confirming.drop_reason(claim_id), robust=True)
+    if claim.reject_reason:
+        transaction.on_commit(partial(confirming.drop_reason, claim.pk), robust=True)
     background.after_commit(completing.judge, session.task_id)
     return True
+
+
+def _without_intent(claim: Claim, now: dt.datetime) -> list[Message]:
+    """The claim's rows as they are now. Nobody rewrites a claimed row but who moves its claim on, so the claimer's own
+    copy is as good as a read; only a deletion comes between, and then they are read after all.
+    """
+    mine = list(claim.claimed_rows)
+    if mine and rows.write_counted(mine, _drop_intent, now) == len(mine):
+        return mine
+    return rows.write(
+        list(Message.objects.filter(pk__in=claim.message_ids).order_by("created_at", "id")), _drop_intent, now
+    )
+
+
+def _drop_intent(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key != "response_delivery_pending"}

@@ -41,14 +41,17 @@ def wake_all() -> None:
 
 
 def poll() -> None:
-    """Wakes the waiters whose lease is gone or owed a response, or whose bundle has a claim to confirm."""
+    """Wakes the waiters whose lease is gone or owed a response, or whose bundle has a claim: one to confirm, or one
+    that was final before they came.
+    """
     with _lock:
         held = dict(_held)
     if not held:
         return
     mine = WaiterLease.objects.filter(owner=instances.generation(), claim_id__isnull=True)
     present = set(mine.values_list("pk", flat=True))
-    claimed = set(Claim.objects.filter(state=ClaimState.CLAIMED).values_list("pending_id", flat=True))
+    claims = Claim.objects.filter(pending_id__in=mine.values("pending_id")).exclude(state=ClaimState.RESTORED)
+    claimed = set(claims.values_list("pending_id", flat=True))
     for lease_id, (pending_id, wake) in held.items():
         if lease_id not in present or pending_id in claimed:
             wake()

@@ -48,8 +48,9 @@ def _claims(dispatch: Dispatch) -> ClaimQuerySet:
 
 
 def dispatch_published(dispatch: Dispatch, session: Session, now: dt.datetime) -> None:
-    if dispatch.kind == DispatchKind.ANSWER and dispatch.claim_id is not None:
-        finalize_locked(dispatch.claim_id, ClaimState.ACCEPTED, session, now)
+    claim = _claims(dispatch).first() if dispatch.kind == DispatchKind.ANSWER else None
+    if claim is not None:
+        finalize_locked(claim, ClaimState.ACCEPTED, session, now)
     elif dispatch.kind == DispatchKind.FALLBACK:
         watching.published(dispatch)
 

