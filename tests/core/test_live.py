@@ -117,6 +117,19 @@ def test_a_wait_on_a_question_rejected_while_detached_hears_detached(detached_: 
     assert (ended.code, ended.response) == ("detached", None)
 
 
+@pytest.mark.scenario("R22", "D8")
+def test_a_wait_on_a_question_rejected_while_nobody_waited_hears_detached_although_the_turn_runs(
+    asked_: Question,
+) -> None:
+    agent = asked_.waits()
+    agent.hang_up()
+    agent.ended()
+    until(lambda: asked_.state == "active_detached")
+    asked_.respond(SKIP)
+    ended = asked_.waits().ended()
+    assert (ended.code, ended.response) == ("detached", None)
+
+
 @pytest.mark.scenario("C3", "C9", "D12")
 def test_a_waiter_that_cannot_confirm_keeps_the_answer_to_itself(
     asked_: Question, monkeypatch: pytest.MonkeyPatch
