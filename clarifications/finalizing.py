@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from clarifications import confirming, leases, rows
-from clarifications.models import Claim, ClaimState
+from clarifications.models import Claim, ClaimPath, ClaimState
 from tasks import failpoints, hints, revisions
 from tasks.models import Session
 from turns import background, completing
@@ -33,7 +33,9 @@ def finalize(claim: Claim, expected: ClaimState, session: Session) -> bool:
 def finalize_locked(claim: Claim, expected: ClaimState, session: Session, now: dt.datetime) -> bool:
     """`finalize` inside the caller's transaction."""
     revisions.require_transaction()
-    if not Claim.objects.filter(pk=claim.pk, state=expected).update(state=ClaimState.FINALIZED):
+    # A rejection that nobody waited for was not handed over live, so a wait that comes later hears `detached` (R22).
+    path = {"path": ClaimPath.DETACHED} if expected == ClaimState.CLAIMED else {}
+    if not Claim.objects.filter(pk=claim.pk, state=expected).update(state=ClaimState.FINALIZED, **path):
         return False
     rows.tell(session, _without_intent(claim, now), now)
     hints.after_commit(leases.topic(claim.pending_id), f"session:{session.pk}")
