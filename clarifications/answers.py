@@ -40,7 +40,7 @@ def clean(payload: object, rows: list[Message]) -> Submission:
     rejected = payload.get("rejected", False)
     if not isinstance(rejected, bool):
         faults.add("rejected", "must be true or false")
-    reason = _limited(payload, "reject_reason", "reject_reason", faults)
+    reason = limited(payload, "reject_reason", "reject_reason", faults)
     raw = payload.get("answers", [])
     if not isinstance(raw, list):
         faults.add("answers", "must be a list")
@@ -88,12 +88,12 @@ def _entry(raw: object, known: dict[str, Any], at: str, faults: Faults) -> dict[
         return None
     return {
         "question_id": question_id,
-        "selected_options": _selected(raw.get("selected_options", []), known[question_id], at, faults),
-        "custom_text": _limited(raw, "custom_text", f"{at}.custom_text", faults).strip(),
+        "selected_options": selected_ids(raw.get("selected_options", []), known[question_id], at, faults),
+        "custom_text": limited(raw, "custom_text", f"{at}.custom_text", faults).strip(),
     }
 
 
-def _selected(raw: object, question: dict[str, Any], at: str, faults: Faults) -> list[str]:
+def selected_ids(raw: object, question: dict[str, Any], at: str, faults: Faults) -> list[str]:
     """The chosen ids in the question's option order, without exact duplicates."""
     options = [option["option_id"] for option in question["options"]]
     if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
@@ -105,7 +105,7 @@ def _selected(raw: object, question: dict[str, Any], at: str, faults: Faults) ->
     return [option for option in options if option in raw]
 
 
-def _limited(raw: dict[str, Any], key: str, where: str, faults: Faults) -> str:
+def limited(raw: dict[str, Any], key: str, where: str, faults: Faults) -> str:
     """A text of at most 2,000 code points, counted before it is trimmed."""
     value = raw.get(key, "")
     if not isinstance(value, str):

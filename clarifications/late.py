@@ -10,7 +10,7 @@ import datetime as dt
 from django.conf import settings
 from django.utils import timezone
 
-from clarifications import answers, bundles, wording
+from clarifications import answers, bundles, drafting, wording
 from clarifications.errors import AlreadyAnswered, Closed, StillActive
 from clarifications.models import Claim, ClaimState
 from clarifications.responding import refuse_agents
@@ -41,7 +41,11 @@ def answer(principal: Principal, pending_id: str, payload: object, client_messag
     with hints.Waiting(f"session:{bundle.session.pk}") as waiting:
         while True:
             try:
-                return admitting.admit(bundle.session.pk, content, client_message_id, lambda s: check(pending_id, s))
+                admitted = admitting.admit(
+                    bundle.session.pk, content, client_message_id, lambda s: check(pending_id, s)
+                )
+                drafting.forget(principal, pending_id)
+                return admitted
             except _Undecided:
                 left = (deadline - timezone.now()).total_seconds()
                 if left <= 0:

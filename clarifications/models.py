@@ -148,3 +148,22 @@ class Watchdog(models.Model):
 
     def __str__(self) -> str:
         return f"{self.state} {self.claim_id}"
+
+
+class Draft(models.Model):
+    """What one person has entered for one question and not sent; `question_id` is empty for the reason of a Skip."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="+")
+    pending_id = models.CharField(max_length=200)
+    question_id = models.CharField(max_length=200, blank=True)
+    selected = models.JSONField(default=list)
+    text = models.TextField(blank=True, default="")
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=("user", "pending_id", "question_id"), name="draft_once")]
+        indexes = [models.Index(fields=("updated_at",), name="draft_age")]
+
+    def __str__(self) -> str:
+        return f"{self.pending_id} {self.question_id}"

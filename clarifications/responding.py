@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from clarifications import answers, bundles, claiming, delivering
+from clarifications import answers, bundles, claiming, delivering, drafting
 from clarifications.claiming import Lost
 from tasks import failpoints, rates
 from tasks.principals import Need, Principal
@@ -23,7 +23,9 @@ def respond(principal: Principal, pending_id: str, payload: object) -> dict[str,
     if isinstance(claimed, Lost):
         return claimed.body
     failpoints.reach("respond.after_claim")
-    return delivering.deliver(claimed, bundle.session)
+    body = delivering.deliver(claimed, bundle.session)
+    drafting.forget(principal, pending_id)
+    return body
 
 
 def refuse_agents(principal: Principal) -> None:

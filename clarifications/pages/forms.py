@@ -22,7 +22,7 @@ def pending(request: PageRequest, principal: Principal, session_id: str) -> Http
     session = access.session(principal, session_id)
     found = reading.open_bundles(Message.objects.filter(session=session))
     context = {
-        "bundles": found,
+        "bundles": reading.with_drafts(principal, found),
         "session": session,
         "may_answer": may(access.session, principal, session.pk, Need.ANSWER),
         "inbox": False,
@@ -36,7 +36,7 @@ def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
     found = reading.open_bundles(answerable(principal))
     context = {
         "permissions": permissions.opened(answerable(principal)),
-        "bundles": found[:INBOX_LIMIT],
+        "bundles": reading.with_drafts(principal, found[:INBOX_LIMIT]),
         "total": len(found),
         "may_answer": True,
         "inbox": True,
@@ -60,7 +60,7 @@ def late(request: PageRequest, principal: Principal, pending_id: str) -> HttpRes
     known = bundles.reach(principal, pending_id)
     session, found = known.session, reading.bundle(known.rows, live=False)
     context = {
-        "bundle": found,
+        "bundle": reading.with_drafts(principal, [found])[0],
         "session": session,
         "may_answer": may(access.session, principal, session.pk, Need.ANSWER),
         "offered": late_answers.offered(pending_id),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import uuid
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from clarifications import shapes
+from clarifications import drafting, shapes
 from clarifications.bundles import well_formed
 from clarifications.models import WaiterLease
 from tasks.models import Session
+from tasks.principals import Principal
 from turns.models import Message
 from turns.querysets import PENDING, MessageQuerySet
 
@@ -62,6 +65,7 @@ class Bundle:
     context: str
     detached: bool
     created_at: dt.datetime
+    draft: str | None = None  # JSON of the person's own; None where the server keeps none
 
     @property
     def key(self) -> str:
@@ -123,6 +127,14 @@ def bundle(rows: list[Message], live: bool) -> Bundle:
         detached=not live,
         created_at=first.created_at,
     )
+
+
+def with_drafts(principal: Principal, found: Sequence[Bundle]) -> list[Bundle]:
+    """The bundles with what this person has entered and not sent."""
+    if principal.user is None:
+        return list(found)
+    drafts = drafting.of(principal, [one.pending_id for one in found])
+    return [replace(one, draft=json.dumps(drafts[one.pending_id])) for one in found]
 
 
 def ended_words(status: str) -> str:

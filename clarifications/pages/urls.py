@@ -1,12 +1,13 @@
 from django.urls import path
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_http_methods
 
-from clarifications.pages import forms
+from clarifications.pages import drafts, forms
 
 app_name = "clarifications"
 urlpatterns = [
     path("questions", require_GET(forms.inbox), name="inbox"),
     path("questions/count", require_GET(forms.count), name="count"),
+    path("questions/<path:pending_id>/draft", require_http_methods(["PUT", "DELETE"])(drafts.draft), name="draft"),
     path("questions/<path:pending_id>/late", require_GET(forms.late), name="late"),
     path("sessions/<str:session_id>/questions", require_GET(forms.pending), name="question-panel"),
 ]

@@ -24,6 +24,7 @@ BODIES: dict[str, Any] = {
     "POST /api/v1/clarification/{open}/respond": climbing.SKIP,
     "POST /api/v1/clarification/{past}/late-answer": climbing.answers(),
     "POST /api/v1/permissions/{permission}/answer": {"option_id": "yes"},
+    "PUT /questions/{open}/draft": {"answers": []},
     "POST /accounts/login/": "username=a-viewer&password=pass-Zq7",
     "POST /settings/tokens": "name=mine&scope=read",
 }

@@ -1,6 +1,7 @@
 // Reading and restoring what a question form holds. Lengths are counted in code points, as the server counts them.
 
 import * as drafts from "./drafts.js";
+import * as sync from "./sync.js";
 import { newId } from "./api.js";
 
 const { gettext, interpolate } = window;
@@ -50,12 +51,30 @@ export function count(field) {
 
 const key = (form) => `question-${form.dataset.pendingId}`;
 
+const reasonOf = (form) => form.querySelector("[data-reason]")?.value || "";
+
 export function keep(form) {
-  const reason = form.querySelector("[data-reason]");
-  drafts.save(key(form), { answers: gather(form), reason: reason ? reason.value : "" });
+  drafts.save(key(form), { answers: gather(form), reason: reasonOf(form) });
+  sync.schedule(form, key(form), values);
 }
 
-export const forget = (form) => drafts.drop(key(form));
+export function forget(form) {
+  drafts.drop(key(form));
+  sync.forget(form);
+}
+
+// {question id: JSON of [selected, text]}, the reason of a Skip under "".
+function values(form) {
+  const pairs = gather(form).map((answer) => [answer.question_id, JSON.stringify([answer.selected_options, answer.custom_text])]);
+  return Object.fromEntries([...pairs, ["", JSON.stringify([[], reasonOf(form)])]]);
+}
+
+function stored(draft) {
+  const pairs = (draft.answers || []).map((answer) => [answer.question_id, JSON.stringify([answer.selected_options, answer.custom_text])]);
+  return Object.fromEntries([...pairs, ...(draft.answers ? [["", JSON.stringify([[], draft.reason || ""])]] : [])]);
+}
+
+export const flushWhenLeaving = () => sync.flushWhenLeaving(key, values);
 
 // The identity that a message made of this form will have: made before the first try, the same after a reload.
 export function messageId(form, { renew = false } = {}) {
@@ -68,15 +87,16 @@ export function messageId(form, { renew = false } = {}) {
 }
 
 export function restore(form) {
-  const draft = drafts.load(key(form));
-  for (const answer of draft.answers || []) {
-    const question = questions(form).find((one) => one.dataset.question === answer.question_id);
-    if (!question || !counts(form, question)) continue;
-    options(question).forEach((input) => { input.checked = answer.selected_options.includes(input.value); });
-    custom(question).value = answer.custom_text;
+  const found = sync.merge(form, key(form), stored(drafts.load(key(form))));
+  for (const question of questions(form)) {
+    if (!counts(form, question) || !(question.dataset.question in found)) continue;
+    const [selected, text] = JSON.parse(found[question.dataset.question]);
+    options(question).forEach((input) => { input.checked = selected.includes(input.value); });
+    custom(question).value = text;
   }
   const reason = form.querySelector("[data-reason]");
-  if (reason && draft.reason) reason.value = draft.reason;
+  if (reason && "" in found) [, reason.value] = JSON.parse(found[""]);
+  if (Object.keys(found).length) keep(form);
 }
 
 // The answer as plain text, for copying it elsewhere.

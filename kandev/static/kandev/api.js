@@ -10,7 +10,7 @@ function csrfToken() {
 }
 
 // → {kind: "reply", status, body, retryAfter} or {kind: "timeout" | "network"}
-export async function call(method, url, body, { timeout = BROWSER_TIMEOUT_MS } = {}) {
+export async function call(method, url, body, { timeout = BROWSER_TIMEOUT_MS, keepalive = false } = {}) {
   const abort = new AbortController();
   const timer = setTimeout(() => abort.abort(), timeout);
   try {
@@ -20,6 +20,7 @@ export async function call(method, url, body, { timeout = BROWSER_TIMEOUT_MS } =
       headers: { Accept: "application/json", "Content-Type": "application/json", "X-CSRFToken": csrfToken() },
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: abort.signal,
+      keepalive,
     });
     const text = await response.text();
     return { kind: "reply", status: response.status, body: parse(text), retryAfter: response.headers.get("Retry-After") };

@@ -242,6 +242,7 @@ function still(place, fresh) {
 }
 
 export function install() {
+  answers.flushWhenLeaving();
   onFresh("[data-question-form]", (form) => {
     answers.restore(form);
     form.querySelectorAll("[data-limit]").forEach(answers.count);
