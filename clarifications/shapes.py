@@ -8,6 +8,8 @@ from turns.models import Message
 from turns.shapes import time
 
 RESOLVED = ("answered", "rejected")
+RESPONSE = ("pending_id", "answers", "rejected", "reject_reason", "responded_at")
+ENTRY = ("question_id", "selected_options", "custom_text")
 DELIVERY = {ClaimState.CLAIMED: "pending", ClaimState.RETIRED: "undelivered", ClaimState.RESTORED: "pending"}
 
 
@@ -45,7 +47,13 @@ def resolved_status(rows: list[Message]) -> str | None:
 
 def outcome(claimed: bool, status: str, delivery: str, body: dict[str, Any]) -> dict[str, Any]:
     """The 200 of `respond` for winner and loser alike."""
-    return {"success": True, "claimed": claimed, "status": status, "delivery": delivery, "response": body}
+    whole = {key: _ordered(body[key]) for key in RESPONSE}
+    return {"success": True, "claimed": claimed, "status": status, "delivery": delivery, "response": whole}
+
+
+def _ordered(part: Any) -> Any:
+    """Answers read back from the claim: PostgreSQL's JSON keeps its own order of keys, every reader gets ours (G5)."""
+    return [{key: entry[key] for key in ENTRY} for entry in part] if isinstance(part, list) else part
 
 
 def delivery(claim: Claim | None) -> str:
