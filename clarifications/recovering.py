@@ -49,7 +49,8 @@ def detach_dead_waiters() -> None:
     """
     now = timezone.now()
     dead = WaiterLease.objects.exclude(owner__in=instances.alive_ids())
-    dead.filter(kind=LeaseKind.REQUEST, claim_id__isnull=True).update(owner=instances.generation())
+    if dead.exists():  # on SQLite a write takes the one lock even when it finds nothing
+        dead.filter(kind=LeaseKind.REQUEST, claim_id__isnull=True).update(owner=instances.generation())
     for lease in dead[:1000]:
         if lease.claim_id is not None:
             confirming.forget_lease(lease)

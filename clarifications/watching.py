@@ -194,4 +194,5 @@ def take_over() -> None:
     now = timezone.now()
     riding = Dispatch.objects.unsettled().filter(kind=DispatchKind.FALLBACK).values("claim_id")
     rows = Watchdog.objects.filter(state=WatchdogState.FALLBACK, due_at__lt=now).exclude(pk__in=riding)
-    rows.update(state=WatchdogState.ARMED, due_at=now)
+    if rows.exists():  # on SQLite a write takes the one lock even when it finds nothing
+        rows.update(state=WatchdogState.ARMED, due_at=now)

@@ -11,14 +11,14 @@ import uuid
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from tasks import failpoints, revisions
 from tasks.errors import NotFound
 from tasks.models import Session
 from turns import background, busy, completing, dispatching, reserving, transcript
-from turns.models import Admission, AdmissionState, Dispatch, DispatchKind, Message
+from turns.models import Admission, AdmissionState, Dispatch, DispatchKind, Message, Turn
 
 
 def follow_up(session_id: uuid.UUID) -> None:
@@ -95,6 +95,11 @@ def keep_ambiguous(dispatch: Dispatch) -> None:
 
 
 def due(now: dt.datetime) -> list[uuid.UUID]:
-    """Sessions with a prompt in the queue whose next try is due."""
+    """Sessions with a prompt in the queue whose next try is due. Those that are plainly busy are left out: what ends
+    that drains them, and each try takes a lock.
+    """
     rows = Admission.objects.filter(state=AdmissionState.QUEUED).filter(Q(retry_at__isnull=True) | Q(retry_at__lte=now))
-    return list(rows.values_list("session_id", flat=True).distinct()[:100])
+    running = Turn.objects.filter(session=OuterRef("session"), completed_at__isnull=True)
+    carried = Dispatch.objects.unsettled().filter(session=OuterRef("session"))
+    idle = rows.exclude(Exists(running)).exclude(Exists(carried))
+    return list(idle.values_list("session_id", flat=True).distinct()[:100])

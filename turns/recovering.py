@@ -161,6 +161,6 @@ def sweep_dispatches() -> None:
 
 def forget_dead_sockets() -> None:
     """A runner whose server process died is not connected any more; its lease runs from then."""
-    Runner.objects.filter(connection_id__isnull=False).exclude(owner__in=instances.alive_ids()).update(
-        connection_id=None, last_seen_at=Now()
-    )
+    dead = Runner.objects.filter(connection_id__isnull=False).exclude(owner__in=instances.alive_ids())
+    if dead.exists():  # on SQLite a write takes the one lock even when it finds nothing
+        dead.update(connection_id=None, last_seen_at=Now())

@@ -114,20 +114,32 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.loop.call_soon_threadsafe(self.wake.set)
 
     async def _serve(self) -> None:
-        """Sends what is owed and keeps the lease, until another connection speaks for this runner."""
-        pinged = 0.0
-        while True:
+        """The writing half of the socket. When it ends the socket goes with it: a runner that is read and never written
+        to would look connected and get nothing. It connects anew, and what it is owed is asked for (R13).
+        """
+        try:
+            await self.close(await self._write())
+        except Exception:
+            logger.exception("runner %s: its socket is closed, it is to connect again", self.runner_id)
+            await self.close(1011)
+
+    async def _write(self) -> int:
+        """Sends what is owed and keeps the lease until another connection speaks for this runner, or this process was
+        declared dead and goes on as a new generation; the close code.
+        """
+        pinged, mine = 0.0, instances.generation()
+        while mine == instances.generation():
             self.wake.clear()
             for frame in await in_thread(outgoing.take, self.runner_id, self.connection_id, timezone.now()):
                 await self._send(frame)
             if self.loop.time() - pinged >= PING_S:
                 pinged = self.loop.time()
                 if not await in_thread(runners.touch, self.runner_id, self.connection_id):
-                    await self.close(4409 if await in_thread(runners.is_connected, self.runner_id) else 1012)
-                    return
+                    return 4409 if await in_thread(runners.is_connected, self.runner_id) else 1012
                 await self._send({"type": "ping"})
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self.wake.wait(), hints.POLL_S)
+        return 1012
 
     async def _word(self, frame: dict[str, Any]) -> None:
         """`accepted`, `rejected`, `revoked`: settled whenever read (LATE_FRAMES)."""
