@@ -22,7 +22,7 @@ from tasks import instances
 
 logger = logging.getLogger(__name__)
 
-LEAVE_S = 3.0
+LEAVE_S = 7.0
 
 
 class _State:

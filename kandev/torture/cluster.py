@@ -14,14 +14,14 @@ from kandev.demo.processes import ROOT, free_port
 from kandev.torture.services import Postgres, Redis
 
 BUDGETS = {
-    "KANDEV_CLAIM_TIMEOUT_S": "3",
-    "KANDEV_DELIVERY_TIMEOUT_S": "4",
+    "KANDEV_CLAIM_TIMEOUT_S": "4",
+    "KANDEV_DELIVERY_TIMEOUT_S": "6",
     "KANDEV_PAUSE_GRACE_S": "1",
-    "KANDEV_RUNNER_LEASE_S": "4",
+    "KANDEV_RUNNER_LEASE_S": "8",
     "KANDEV_WATCHDOG_S": "2",
     "KANDEV_WAIT_TIMEOUT_S": "60",
     "KANDEV_KEEPALIVE_S": "1",
-    "KANDEV_INSTANCE_LEASE_S": "2",
+    "KANDEV_INSTANCE_LEASE_S": "4",
     "KANDEV_RATE_LOGIN": "1000000/m",
     "KANDEV_RATE_TOKEN": "1000000/m",
     "KANDEV_RATE_ANSWER": "1000000/m",
@@ -157,6 +157,7 @@ class Cluster:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("KANDEV_")}
         own: dict[str, Any] = {
             "DEBUG": "1",
+            "PYTHONFAULTHANDLER": "1",
             "SECRET_KEY": "for-torture-only-" + "k" * 40,
             "DATABASE_URL": self._url(),
             "REDIS_URL": self.redis.url if self.redis is not None else "",

@@ -14,7 +14,7 @@ from kandev.torture.rest import Client
 from kandev.torture.runner import Runner
 
 Say = Callable[[str], object]
-SESSIONS, PERSONS, ROUND_S, REST_S = 5, 4, 12.0, 60.0
+SESSIONS, PERSONS, ROUND_S, REST_S, STOP_S = 5, 4, 12.0, 60.0, 12.0
 POINTS = (
     "respond.after_claim",
     "live.after_wake",
@@ -42,6 +42,7 @@ class Drill:
         self._agents = Agents(self._client, self._history, Random(seed + 2))
         self._people = People(self._client, self._history, Random(seed + 3), "")
         self._runner: Runner
+        self._unstopped: list[str] = []
 
     async def run(self, rounds: int, seconds: float | None) -> list[str]:
         await self._set_stage()
@@ -114,12 +115,17 @@ class Drill:
 
     async def _freeze(self, server: Server) -> None:
         server.signal(signal.SIGSTOP)
-        await asyncio.sleep(self._random.choice((0.5, 1.5, 4.0)))
+        await asyncio.sleep(self._random.choice((0.5, 2.0, 6.0)))
         server.signal(signal.SIGCONT)
 
     async def _stop(self, server: Server) -> None:
         server.signal(signal.SIGTERM)
-        await server.ended(15)
+        try:
+            await server.ended(STOP_S)
+        except TimeoutError:
+            self._unstopped.append(f"server {server.port} had not ended {STOP_S:g} s after SIGTERM")
+            server.signal(signal.SIGABRT)  # its log shows what its threads were doing
+            await server.ended()
         server.start()
         await server.ready()
 
@@ -154,7 +160,7 @@ class Drill:
             f"history: {len(self._history.answers)} answers, {len(self._history.messages)} messages, "
             f"{len(self._history.receipts)} receipts"
         )
-        return [*unsettled, *stuck, *stale, *self._history.violations()]
+        return [*self._unstopped, *unsettled, *stuck, *stale, *self._history.violations()]
 
     async def _settled(self) -> list[str]:
         """Nothing is left open, as `manage.py doctor` sees it."""
