@@ -2,8 +2,9 @@
 
 import datetime as dt
 import uuid
+from collections.abc import Sequence
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, Min, OuterRef, Q
 
 from clarifications import closing, detaching, restoring, watching
 from clarifications import rows as question_rows
@@ -100,9 +101,9 @@ def question_exists(reference: OuterRef) -> Exists:
     return Exists(Message.objects.filter(session=reference).active())
 
 
-def blocked_since(session_id: uuid.UUID) -> dt.datetime | None:
-    rows = Message.objects.filter(session=session_id).active().order_by("created_at", "id")
-    return rows.values_list("created_at", flat=True).first()
+def blocked_since(session_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dt.datetime]:
+    rows = Message.objects.filter(session__in=session_ids).active()
+    return dict(rows.order_by().values_list("session").annotate(Min("created_at")))
 
 
 KIND = PendingKind("clarification", 0, question_exists, "clarifications:question-panel", blocked_since)

@@ -1,5 +1,6 @@
 """Who may see, the work, and one conversation with one agent about it; beside them what every process shares."""
 
+import datetime as dt
 import uuid
 
 from django.conf import settings
@@ -75,6 +76,8 @@ class Task(models.Model):
     pending_kind: str
     primary_pending_kind: str
     primary_session_id: uuid.UUID | None
+    # Set by the board for a task that waits for somebody.
+    blocked_since: dt.datetime | None = None
 
     objects = TaskQuerySet.as_manager()
 

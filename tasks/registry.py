@@ -6,7 +6,7 @@ projection of a session is made of these conditions, read now (promise I1). The 
 
 import datetime as dt
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Case, CharField, Exists, Expression, OuterRef, QuerySet, Value, When
@@ -20,7 +20,7 @@ class PendingKind:
     rank: int
     exists: Callable[[OuterRef], Exists]
     fragment: str
-    since: Callable[[uuid.UUID], dt.datetime | None]
+    since: Callable[[Sequence[uuid.UUID]], Mapping[uuid.UUID, dt.datetime]]
 
 
 _kinds: dict[str, PendingKind] = {}
@@ -47,6 +47,15 @@ def pending_kind_of_task(reference: str = "pk") -> Expression:
     sessions = Session.objects.filter(task=OuterRef(reference))
     whens = [When(Exists(sessions.filter(kind.exists(OuterRef("pk")))), then=Value(kind.name)) for kind in kinds()]
     return Case(*whens, default=Value(""), output_field=CharField())
+
+
+def blocked_since(session_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dt.datetime]:
+    """Since when each of these sessions waits for a person; those that do not are left out."""
+    found: dict[uuid.UUID, dt.datetime] = {}
+    for kind in kinds() if session_ids else []:
+        for session_id, since in kind.since(session_ids).items():
+            found[session_id] = min(since, found.get(session_id, since))
+    return found
 
 
 def pending_action_of(session_id: uuid.UUID) -> str | None:

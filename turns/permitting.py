@@ -8,11 +8,12 @@ answer is owed to the runner in the transaction that stores it, so it is sent if
 import datetime as dt
 import logging
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, Min, OuterRef
 from django.utils import timezone
 
 from tasks import access, revisions
@@ -201,9 +202,9 @@ def exists(reference: OuterRef) -> Exists:
     return Exists(Message.objects.filter(session=reference).active(PERMISSION))
 
 
-def blocked_since(session_id: uuid.UUID) -> dt.datetime | None:
-    rows = Message.objects.filter(session=session_id).active(PERMISSION).order_by("created_at", "id")
-    return rows.values_list("created_at", flat=True).first()
+def blocked_since(session_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dt.datetime]:
+    rows = Message.objects.filter(session__in=session_ids).active(PERMISSION)
+    return dict(rows.order_by().values_list("session").annotate(Min("created_at")))
 
 
 KIND = PendingKind("permission", 1, exists, "turns:permission-panel", blocked_since)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Case, Prefetch, Q, QuerySet, Value, When
 from django.http import HttpResponse
 
-from tasks import access, summaries
+from tasks import access, registry, summaries
 from tasks.models import Session, Task, TaskState, Workspace
 from tasks.pages.base import PageRequest, page, show
 from tasks.principals import Need, Principal
@@ -60,7 +60,19 @@ def columns(tasks: QuerySet[Task]) -> list[Column]:
     sessions = Prefetch("sessions", Session.objects.order_by("-is_primary", "created_at", "id"))
     rows = list(tasks.select_related("workspace").prefetch_related(sessions))
     summaries.repair(rows)
+    rows = _longest_blocked_first(rows)
     return [_column(state, [task for task in rows if task.state == state]) for state in TaskState]
+
+
+def _longest_blocked_first(rows: list[Task]) -> list[Task]:
+    """Each that waits for somebody learns since when."""
+    waiting = [task for task in rows if task.pending_kind]
+    since = registry.blocked_since([session.pk for task in waiting for session in task.sessions.all()])
+    for task in waiting:
+        times = [since[session.pk] for session in task.sessions.all() if session.pk in since]
+        task.blocked_since = min(times, default=None)
+    waiting.sort(key=lambda task: task.blocked_since or task.updated_at)
+    return waiting + [task for task in rows if not task.pending_kind]
 
 
 def _column(state: TaskState, rows: list[Task]) -> Column:

@@ -24,7 +24,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The layers above are told nothing; the kind of pending action is the rule itself."""
     for hook in HOOKS:
         monkeypatch.setattr(hook, "_receivers", [])
-    kind = registry.PendingKind("clarification", 1, _has_question, "tasks:board", lambda _: None)
+    kind = registry.PendingKind("clarification", 1, _has_question, "tasks:board", lambda _: {})
     monkeypatch.setattr(registry, "_kinds", {kind.name: kind})
 
 

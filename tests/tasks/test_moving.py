@@ -57,7 +57,7 @@ def test_a_guard_that_cannot_be_read_says_no(scene: Scene, monkeypatch: Any, whe
     if where == "hook":
         points.move_blocked.connect(broken)
     else:
-        kind = registry.PendingKind("clarification", 1, broken, "tasks:board", lambda _: None)
+        kind = registry.PendingKind("clarification", 1, broken, "tasks:board", lambda _: {})
         monkeypatch.setattr(registry, "_kinds", {kind.name: kind})
     assert move(scene, "done") == (503, "temporarily_unavailable")
     assert Task.objects.get().state == TaskState.TODO

@@ -260,7 +260,7 @@ def test_a_projection_that_fails_is_an_error_and_never_an_empty_owner(
     def broken(_: Any) -> Any:
         raise fault
 
-    kind = registry.PendingKind("clarification", 1, broken, "tasks:board", lambda _: None)
+    kind = registry.PendingKind("clarification", 1, broken, "tasks:board", lambda _: {})
     monkeypatch.setattr(registry, "_kinds", {kind.name: kind})
     paths = (f"/tasks/{scene.task.pk}/task-sessions", f"/task-sessions/{scene.session.pk}", "/boot", "/tasks")
     for path in paths:

@@ -69,6 +69,7 @@ function onKey(event) {
     event.preventDefault();
     form.querySelector("[data-skip-row]:not([hidden])") ? question.skip(form) : question.submit(form);
   } else if (event.key === "Escape") escape(event);
+  else if (event.key === "n" && !event.ctrlKey && !event.metaKey && !event.altKey) next(event);
   else if (/^[1-9]$/.test(event.key) && !event.ctrlKey && !event.metaKey && !event.altKey) choose(event);
 }
 
@@ -79,8 +80,22 @@ function escape(event) {
   else if (article && !("folded" in article.dataset)) close(article);
 }
 
+const writes = (target) => target.matches?.("textarea, select, input:not([type=radio], [type=checkbox])");
+
+// In the list of everything that waits: on to the next one, after the last to the first.
+function next(event) {
+  const open = [...document.querySelectorAll(".inbox > :is([data-permission], [data-bundle]:not([data-settled]))")];
+  if (!open.length || writes(event.target)) return;
+  event.preventDefault();
+  const here = document.activeElement.closest?.("[data-permission], [data-bundle]");
+  const after = here ? open.find((one) => here.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING) : null;
+  const heading = (after || open[0]).querySelector("h2");
+  heading.focus({ preventScroll: true });
+  heading.scrollIntoView({ block: "center" });
+}
+
 function choose(event) {
-  if (event.target.matches?.("textarea, select, input:not([type=radio], [type=checkbox])")) return;
+  if (writes(event.target)) return;
   const form = formOf(event.target) || document.querySelector("[data-bundle]:not([data-settled], [data-folded]) [data-question-form]:not([data-read-only])");
   if (!form) return;
   const here = event.target.closest?.("fieldset[data-question]") || answers.unanswered(form)[0] || answers.questions(form)[0];
