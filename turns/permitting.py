@@ -6,7 +6,6 @@ answer is owed to the runner in the transaction that stores it, so it is sent if
 """
 
 import datetime as dt
-import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from tasks.registry import PendingKind
 from turns import background, completing, outgoing, transcript
 from turns.models import PERMISSION, Author, FrameKind, Message, MessageType, Turn
 
-logger = logging.getLogger(__name__)
 LONGEST_ID, MOST_OPTIONS = 200, 50
 
 
