@@ -22,7 +22,7 @@ from tasks import instances
 
 logger = logging.getLogger(__name__)
 
-LEAVE_S = 7.0
+LEAVE_S, END_S = 7.0, 8.5
 
 
 class _State:
@@ -73,10 +73,21 @@ def _end_waits_on_sigterm(loop: asyncio.AbstractEventLoop) -> None:
 
     def handler(number: int, frame: FrameType | None) -> None:
         stop()
+        threading.Thread(target=_end_at_last, name="kandev-end", daemon=True).start()
         if callable(before):
             asyncio.run_coroutine_threadsafe(_after_waits(partial(before, number, frame)), loop)
 
     signal.signal(signal.SIGTERM, handler)
+
+
+def _end_at_last() -> None:
+    """A thread of a request that Daphne cancelled can wait for the stopped event loop for ever, and Python waits for that
+    thread. Whatever is open then is as after a crash: the next process, or a peer, finds it.
+    """
+    threading.main_thread().join(END_S)
+    threading.Event().wait(1.0)
+    logger.warning("the process ends with requests still open")
+    os._exit(0)
 
 
 async def _after_waits(go_on: Callable[[], object]) -> None:
