@@ -41,6 +41,13 @@ class Agents:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def finish(self) -> None:
+        """Nobody asks any more: open calls are hung up and their prompts end."""
+        self.asks = False
+        await self.stop()
+        for key in list(self.runner.running.values()):
+            await self.runner.end(key)
+
     async def _run(self, frame: Frame) -> None:
         key = key_of(frame)
         await asyncio.sleep(self._random.uniform(0, 0.1))

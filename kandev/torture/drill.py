@@ -151,7 +151,7 @@ class Drill:
         for outcome in await asyncio.gather(*crowd, return_exceptions=True):
             if isinstance(outcome, Exception):
                 raise outcome
-        self._agents.asks = False
+        await self._agents.finish()
         self._say("rest: everything runs, nobody asks any more")
         unsettled = await self._settled()
         stuck = [] if unsettled else await self._serves()
