@@ -32,7 +32,8 @@ def statements(question: Question, monkeypatch: pytest.MonkeyPatch) -> list[str]
         patch.setattr(claiming, "claim", noted)
         assert question.respond(SKIP).short == (200, True)
     said = [query["sql"] for query in seen.captured_queries[begun[0] :]]
-    last = max(index for index, sql in enumerate(said) if sql.startswith("COMMIT"))
+    final = next(index for index, sql in enumerate(said) if "'finalized'" in sql)
+    last = next(index for index, sql in enumerate(said) if index > final and sql.startswith("COMMIT"))
     return [sql for sql in said[:last] if not CONTROL.match(sql)]
 
 
