@@ -118,6 +118,8 @@ SESSION_COOKIE_SECURE = KANDEV_PUBLIC_URL.startswith("https://")
 CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
 
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "kandev" / "locale"]
 USE_I18N = True
 TIME_ZONE = "UTC"
 USE_TZ = True
