@@ -77,6 +77,7 @@ class MessageType(models.TextChoices):
 
 # As `MessageQuerySet.pending` spells it, so that both databases see that the indexes serve it.
 PENDING_QUESTION = Q(type=QUESTION) & (Q(status="") | Q(status="pending"))
+PENDING_PERMISSION = Q(type=PERMISSION) & (Q(status="") | Q(status="pending"))
 
 
 class Message(models.Model):
@@ -106,6 +107,7 @@ class Message(models.Model):
             models.Index(fields=("session", "created_at", "id"), name="message_transcript"),
             models.Index(fields=("pending_id", "created_at", "id"), name="message_bundle", condition=~Q(pending_id="")),
             models.Index(fields=("session", "turn_id"), name="message_open_question", condition=PENDING_QUESTION),
+            models.Index(fields=("session", "turn_id"), name="message_open_permission", condition=PENDING_PERMISSION),
             models.Index(
                 fields=("created_at", "pending_id", "id"), name="message_open_in_order", condition=PENDING_QUESTION
             ),
@@ -167,6 +169,7 @@ class Dispatch(models.Model):
     objects = DispatchQuerySet.as_manager()
 
     class Meta:
+        verbose_name_plural = "dispatches"
         ordering = ("reserved_at", "id")
         constraints = [
             models.UniqueConstraint(

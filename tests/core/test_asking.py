@@ -35,7 +35,7 @@ def test_a_question_becomes_one_row_each_in_the_current_turn(running_session: St
     assert {row.metadata["context"] for row in rows} == {"why"}
 
 
-@pytest.mark.scenario("B1", "I7")
+@pytest.mark.scenario("B1")
 def test_the_rows_of_a_bundle_come_in_one_insert_with_one_event_each(running_session: Stage) -> None:
     with CaptureQueriesContext(connection) as seen:
         question = running_session.ask(3)

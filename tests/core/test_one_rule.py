@@ -29,6 +29,7 @@ TESTS_PENDING = {
     f"{RULE}:pending",
     "turns/models.py:Message.Meta",  # the index that the rule uses
     "turns/models.py:PENDING_QUESTION",
+    "turns/models.py:PENDING_PERMISSION",
     # Written, not looked for.
     "clarifications/questions.py:metadata",
     "clarifications/restoring.py:given_back",

@@ -111,6 +111,15 @@ def test_control_without_its_index_the_same_look_up_is_planned_otherwise(crowd: 
     assert index not in query(crowd, row).explain()
 
 
+@pytest.mark.scenario("I9")
+def test_the_projection_of_a_session_walks_through_no_transcript(crowd: Stage) -> None:
+    """Each kind of pending action has its own index; none falls back to all rows of the session."""
+    plan = Session.objects.with_pending().filter(pk=crowd.session.pk).explain()
+    assert "message_open_question" in plan
+    assert "message_open_permission" in plan
+    assert not re.search(r"turns_message_session_id|message_transcript", plan), plan
+
+
 @pytest.mark.scenario("I9", "A6")
 def test_the_newest_turn_needs_no_sort(crowd: Stage) -> None:
     plan = Turn.objects.filter(session=crowd.session.pk).newest_first()[:1].explain()

@@ -89,7 +89,7 @@ def test_a_process_sweeps_its_own_work_once_its_budget_is_over(
     assert detached_.statuses == ["pending"]
 
 
-@pytest.mark.scenario("D10", "R32", "I4")
+@pytest.mark.scenario("D10", "R32")
 def test_a_summary_that_cannot_be_stored_is_told_as_convergence_failed_and_the_rows_are_announced(
     detached_: Question, monkeypatch: pytest.MonkeyPatch
 ) -> None:
