@@ -6,7 +6,6 @@ a claim it can confirm, a claim confirmed by a fellow waiter, or a lease that so
 """
 
 import asyncio
-import contextlib
 import datetime as dt
 import logging
 import threading
@@ -21,6 +20,7 @@ from django.utils import timezone
 
 from clarifications import confirming, holding, leases, standing
 from clarifications.models import LeaseKind, WaiterLease
+from clarifications.signals import Signal
 from clarifications.standing import Ended
 from tasks import failpoints, hints
 from tasks.principals import Principal
@@ -56,7 +56,7 @@ async def wait(
     pending_id: str,
     kind: str,
     timeout_s: float | None,
-    gone: asyncio.Event,
+    gone: Signal,
     on_keepalive: Keepalive | None = None,
 ) -> Waited:
     """Waits for the bundle's answer. `gone` is set when the client's connection is lost; `timeout_s` bounds the wait.
@@ -76,9 +76,10 @@ async def wait(
         raise
 
 
-async def _hold(lease: WaiterLease, limit: float, gone: asyncio.Event, on_keepalive: Keepalive | None) -> Waited:
+async def _hold(lease: WaiterLease, limit: float, gone: Signal, on_keepalive: Keepalive | None) -> Waited:
     loop = asyncio.get_running_loop()
-    woken = asyncio.Event()
+    woken = Signal()
+    gone.then = woken.set
 
     def wake() -> None:
         loop.call_soon_threadsafe(woken.set)
@@ -86,7 +87,6 @@ async def _hold(lease: WaiterLease, limit: float, gone: asyncio.Event, on_keepal
     topic = leases.topic(lease.pending_id)
     hints.listen(topic, wake)
     holding.add(lease.pk, lease.pending_id, wake)
-    watch = asyncio.ensure_future(_wake_when_gone(gone, woken))
     started, told = loop.time(), loop.time()
     try:
         while True:
@@ -97,19 +97,19 @@ async def _hold(lease: WaiterLease, limit: float, gone: asyncio.Event, on_keepal
             left = started + limit - loop.time()
             if gone.is_set() or stopping.is_set() or left <= 0:
                 return await _give_up(lease, gone)
-            await _sleep(woken, min(left, max(0.01, told + settings.KANDEV_KEEPALIVE_S - loop.time())))
+            await woken.wait(min(left, max(0.01, told + settings.KANDEV_KEEPALIVE_S - loop.time())))
             if on_keepalive is not None and loop.time() - told >= settings.KANDEV_KEEPALIVE_S and not gone.is_set():
                 told = loop.time()
                 await on_keepalive(told - started)
             if woken.is_set() and not gone.is_set():
                 failpoints.reach("live.after_wake")
     finally:
-        watch.cancel()
+        gone.then = None
         holding.discard(lease.pk)
         hints.unlisten(topic, wake)
 
 
-async def _look(lease: WaiterLease, woken: asyncio.Event) -> Ended | None:
+async def _look(lease: WaiterLease, woken: Signal) -> Ended | None:
     """What became of this waiter. A database that cannot be asked now is asked again: an outage ends no wait."""
     try:
         return await in_thread(confirming.look, lease)
@@ -120,17 +120,7 @@ async def _look(lease: WaiterLease, woken: asyncio.Event) -> Ended | None:
         return None
 
 
-async def _wake_when_gone(gone: asyncio.Event, woken: asyncio.Event) -> None:
-    await gone.wait()
-    woken.set()
-
-
-async def _sleep(woken: asyncio.Event, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(woken.wait(), seconds)
-
-
-async def _give_up(lease: WaiterLease, gone: asyncio.Event) -> Waited:
+async def _give_up(lease: WaiterLease, gone: Signal) -> Waited:
     """The wait ends without an answer, unless one was confirmed in this very moment for this waiter."""
     lost = gone.is_set() or stopping.is_set()
     ended = await in_thread(confirming.leave, lease, lost)

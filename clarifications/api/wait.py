@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, unquote
 from django.utils import timezone
 
 from clarifications import waiting
+from clarifications.signals import Signal
 from clarifications.waiting import Waited
 from tasks import socketauth
 from tasks.errors import KandevError, TooMany, invalid, translate
@@ -43,7 +44,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["method"] not in ("GET", "HEAD"):
         await _answer(send, 405, {"error": f'Method "{scope["method"]}" not allowed.', "code": "method_not_allowed"})
         return
-    gone = asyncio.Event()
+    gone = Signal()
     watch = asyncio.ensure_future(_watch(receive, gone))
     try:
         await _serve(scope, send, gone)
@@ -51,14 +52,14 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         watch.cancel()
 
 
-async def _watch(receive: Receive, gone: asyncio.Event) -> None:
+async def _watch(receive: Receive, gone: Signal) -> None:
     """Sets `gone` when the client's connection is lost."""
     while (await receive())["type"] != "http.disconnect":
         pass
     gone.set()
 
 
-async def _serve(scope: Scope, send: Send, gone: asyncio.Event) -> None:
+async def _serve(scope: Scope, send: Send, gone: Signal) -> None:
     try:
         principal = await in_thread(_identify, scope)
         timeout = _timeout(scope)
@@ -94,7 +95,7 @@ def _timeout(scope: Scope) -> float | None:
     return seconds
 
 
-async def _end(send: Send, waited: Waited, gone: asyncio.Event) -> None:
+async def _end(send: Send, waited: Waited, gone: Signal) -> None:
     if waited.response is not None:
         if gone.is_set():
             await waiting.failed(waited)

@@ -1,12 +1,13 @@
 """`ask_user_question_kandev`: the agent's question, held open until a person answers (contract 6)."""
 
+import json
 from functools import partial
 from typing import Any
 
 from mcp_types import CallToolResult, Tool, ToolAnnotations
 
 from clarifications import asking, questions, waiting
-from clarifications.mcp import schemas, tools
+from clarifications.mcp import schemas, tools, wire
 from clarifications.mcp.exchange import UNAUTHORIZED, Exchange, Watched, watch
 from clarifications.mcp.tools import Arguments
 from clarifications.shapes import RESOLVED
@@ -40,24 +41,31 @@ ENDED = {
 
 
 async def run(exchange: Exchange, arguments: Arguments) -> CallToolResult:
-    """Asks, waits, and hands the answer over; who joins an open bundle gets the same answer (B3, B5)."""
+    """Asks; the wait comes later. Who asks the same again joins the open bundle and gets the same answer (B3, B5)."""
     raw, context = arguments.get("questions"), context_of(arguments)
     check_questions(raw)
     made, _ = await in_thread(questions.clean, raw, context)
     principal = exchange.principal
     asked = await in_thread(asking.ask, principal, principal.session_id, raw, context)
+    await exchange.reply.open()
+    exchange.later = partial(wait, exchange, asked.pending_id, wire.encode(labels_of(made)))
+    return tools.LATER
+
+
+async def wait(exchange: Exchange, pending_id: str, labels: bytes) -> CallToolResult:
+    """Waits and hands the answer over. The labels are packed: the wait may be one of ten thousand."""
+    principal = exchange.principal
     watched = Watched(exchange, Caller(principal))
     watch.add(watched)
     try:
-        await exchange.reply.open()
-        waited = await waiting.wait(principal, asked.pending_id, "mcp", None, exchange.gone, exchange.keepalive)
+        waited = await waiting.wait(principal, pending_id, "mcp", None, exchange.gone, exchange.keepalive)
     finally:
         watch.remove(watched)
     exchange.written, exchange.lost = partial(waiting.returned, waited), partial(waiting.failed, waited)
     if exchange.why == UNAUTHORIZED or waited.code not in RESOLVED or waited.response is None:
         code = exchange.why if exchange.why == UNAUTHORIZED else waited.code
         return tools.failure(ENDED.get(code, ENDED["detached"]))
-    return tools.structured(answer(made, waited.response))
+    return tools.structured(answer(json.loads(labels), waited.response))
 
 
 def check_questions(raw: object) -> None:
@@ -84,18 +92,21 @@ def context_of(arguments: Arguments) -> str:
     return "\n\n".join(paragraphs) if paragraphs else context
 
 
-def answer(asked: list[dict[str, Any]], response: dict[str, Any]) -> dict[str, Any]:
+def labels_of(asked: list[dict[str, Any]]) -> dict[str, dict[str, str]]:
+    """By question, by option."""
+    return {one["question_id"]: {option["option_id"]: option["label"] for option in one["options"]} for one in asked}
+
+
+def answer(labels: dict[str, dict[str, str]], response: dict[str, Any]) -> dict[str, Any]:
     """The response of contract 4 in the words of the question: labels beside the ids."""
-    by_id = {question["question_id"]: question for question in asked}
     return {
-        "answers": {item["question_id"]: _answered(by_id[item["question_id"]], item) for item in response["answers"]},
+        "answers": {item["question_id"]: _answered(labels[item["question_id"]], item) for item in response["answers"]},
         "rejected": response["rejected"],
         "reject_reason": response["reject_reason"],
     }
 
 
-def _answered(question: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
-    labels = {option["option_id"]: option["label"] for option in question["options"]}
+def _answered(labels: dict[str, str], item: dict[str, Any]) -> dict[str, Any]:
     chosen = [{"option_id": key, "label": labels[key]} for key in item["selected_options"]]
     return {
         "selected_option": chosen[0]["label"] if chosen else "",

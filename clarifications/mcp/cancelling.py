@@ -7,7 +7,8 @@ is: the question stands, and the client's own end of the stream ends the wait as
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from mcp.shared.dispatcher import as_request_id, coerce_request_id
@@ -33,9 +34,8 @@ def tell(principal: Principal, client: str, params: Mapping[str, Any] | None) ->
         hints.send(topic(principal, client, request_id))
 
 
-@contextlib.contextmanager
-def listening(name: str, cancel: Callable[[], None]) -> Iterator[None]:
-    """Calls `cancel` on the running loop when the topic is told, from whichever thread."""
+def listen(name: str, cancel: Callable[[], None]) -> Callable[[], None]:
+    """Calls `cancel` on the running loop when the topic is told, from whichever thread; the result ends that."""
     loop = asyncio.get_running_loop()
 
     def told() -> None:
@@ -43,7 +43,4 @@ def listening(name: str, cancel: Callable[[], None]) -> Iterator[None]:
             loop.call_soon_threadsafe(cancel)
 
     hints.listen(name, told)
-    try:
-        yield
-    finally:
-        hints.unlisten(name, told)
+    return partial(hints.unlisten, name, told)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +19,15 @@ from mcp.shared.inbound import (
     find_duplicated_routing_header,
     unsupported_protocol_version_rejection,
 )
-from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data, progress_token_from_params
 from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
     DEFAULT_NEGOTIATED_VERSION,
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
+    PROTOCOL_VERSION_META_KEY,
     ErrorData,
     JSONRPCNotification,
     JSONRPCRequest,
@@ -36,7 +38,7 @@ from pydantic import ValidationError
 
 from clarifications.mcp import admitting, cancelling, clients, tools, wire
 from clarifications.mcp.admitting import ClientGoneError, Incoming, Receive, RefusedError, Scope, Send
-from clarifications.mcp.exchange import CANCELLED, Exchange, exchange_of
+from clarifications.mcp.exchange import CANCELLED, Exchange
 from clarifications.mcp.reply import Reply
 from tasks.errors import KandevError, translate
 from tasks.principals import Principal
@@ -62,11 +64,6 @@ class Post:
         self.version = self.incoming.headers.get(MCP_PROTOCOL_VERSION_HEADER, DEFAULT_NEGOTIATED_VERSION)
         self.modern = self.version not in HANDSHAKE_PROTOCOL_VERSIONS
 
-    @property
-    def params(self) -> Mapping[str, Any] | None:
-        params = self.body.get("params")
-        return params if isinstance(params, dict) else None
-
 
 class Endpoint:
     """`identify` says whose token gets in; `server` has the tools."""
@@ -77,12 +74,14 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply = Reply(send)
         try:
-            post = await self._admit(Incoming.of(scope), receive)
-            await self._take(post, reply, receive)
+            exchange = await self._take(await self._admit(Incoming.of(scope), receive), reply, receive)
         except RefusedError as refusal:
             await reply.refuse(refusal)
         except ClientGoneError:
             return
+        else:
+            if exchange is not None:
+                await self._wait(exchange)
 
     async def _admit(self, incoming: Incoming, receive: Receive) -> Post:
         admitting.check_origin(incoming)
@@ -97,41 +96,57 @@ class Endpoint:
             _check_client(post)
         return post
 
-    async def _take(self, post: Post, reply: Reply, receive: Receive) -> None:
+    async def _take(self, post: Post, reply: Reply, receive: Receive) -> Exchange | None:
+        """Answers the message, or returns the exchange that is to be waited for; of the message nothing stays."""
         if "method" not in post.body:
             await _take_response(post, reply)
         elif "id" not in post.body:
             await _take_notification(post, reply)
         else:
-            await self._take_request(post, reply, receive)
+            return await self._take_request(post, reply, receive)
+        return None
 
-    async def _take_request(self, post: Post, reply: Reply, receive: Receive) -> None:
+    async def _take_request(self, post: Post, reply: Reply, receive: Receive) -> Exchange | None:
         try:
             request = JSONRPCRequest.model_validate(post.body)
         except ValidationError:
             raise _rejected(NO_MESSAGE) from None
         connection = _connection(post, request.id)
-        exchange = exchange_of(post.principal, request.id, request.params, reply)
+        token = progress_token_from_params(request.params)
+        exchange = Exchange(post.principal, request.id, token, reply, post.version, post.modern)
         if not post.modern and request.method == "initialize":
             reply.headers["Mcp-Session-Id"] = clients.new(post.principal)
-        disconnect = asyncio.ensure_future(exchange.await_disconnect(receive))
-        name = cancelling.topic(post.principal, "" if post.modern else post.client, request.id)
+        exchange.begin(receive, cancelling.topic(post.principal, "" if post.modern else post.client, request.id))
         try:
-            with cancelling.listening(name, lambda: exchange.leave(CANCELLED)):
-                answer = await self._serve(exchange, request, connection)
-            await _finish(exchange, answer, modern=post.modern)
+            answer = await self._serve(exchange, request.method, _with_object_arguments(request), connection)
+            if exchange.later is not None:
+                return exchange
+            await _finish(exchange, answer)
         finally:
-            disconnect.cancel()
+            if exchange.later is None:
+                exchange.close()
+        return None
 
-    async def _serve(self, exchange: Exchange, request: JSONRPCRequest, connection: Connection) -> dict[str, Any]:
-        params = _with_object_arguments(request)
+    async def _wait(self, exchange: Exchange) -> None:
+        """The second half of a call that waits: what came of it gets the shape that the SDK gives to a result."""
+        assert exchange.later is not None
         try:
-            value = await serve_one(
-                self._server, exchange, request.method, params, connection=connection, lifespan_state=None
-            )
+            exchange.outcome = await tools.outcome(exchange.later)
+            meta = {PROTOCOL_VERSION_META_KEY: exchange.version, CLIENT_CAPABILITIES_META_KEY: {}}
+            params = {"name": "", "_meta": meta} if exchange.modern else {"name": ""}
+            connection = Connection.from_envelope(exchange.version, None, None)
+            await _finish(exchange, await self._serve(exchange, "tools/call", params, connection))
+        finally:
+            exchange.close()
+
+    async def _serve(
+        self, exchange: Exchange, method: str, params: dict[str, Any] | None, connection: Connection
+    ) -> dict[str, Any]:
+        try:
+            value = await serve_one(self._server, exchange, method, params, connection=connection, lifespan_state=None)
         except Exception as error:  # noqa: BLE001 - the boundary between a handler and the wire
-            return wire.error(request.id, _error_data(error))
-        return wire.result(request.id, value)
+            return wire.error(exchange.request_id, _error_data(error))
+        return wire.result(exchange.request_id, value)
 
 
 def _message(raw: bytes) -> dict[str, Any]:
@@ -191,7 +206,7 @@ async def _take_notification(post: Post, reply: Reply) -> None:
     await reply.whole(202)
 
 
-async def _finish(exchange: Exchange, answer: dict[str, Any], *, modern: bool) -> None:
+async def _finish(exchange: Exchange, answer: dict[str, Any]) -> None:
     """Writes the answer and records whether a connected client got it."""
     await asyncio.sleep(0)  # a disconnect that has arrived is seen before the bytes go out
     if exchange.why == CANCELLED:
@@ -199,7 +214,7 @@ async def _finish(exchange: Exchange, answer: dict[str, Any], *, modern: bool) -
     there, written_at = not exchange.gone.is_set(), timezone.now()
     if not exchange.disconnected:
         code = answer.get("error", {}).get("code")
-        await exchange.reply.end(answer, ERROR_CODE_HTTP_STATUS.get(code, 200) if modern else 200)
+        await exchange.reply.end(answer, ERROR_CODE_HTTP_STATUS.get(code, 200) if exchange.modern else 200)
     if there and exchange.written is not None:
         await exchange.written(written_at)
     elif not there and exchange.lost is not None:

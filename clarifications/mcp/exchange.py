@@ -4,20 +4,21 @@ import asyncio
 import datetime as dt
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 from django.conf import settings
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import NoBackChannelError
-from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
-from mcp_types import ProgressToken, RequestId
+from mcp_types import CallToolResult, ProgressToken, RequestId
 
-from clarifications.mcp import wire
+from clarifications.mcp import cancelling, wire
 from clarifications.mcp.admitting import Receive
 from clarifications.mcp.reply import Reply
+from clarifications.signals import Signal
 from tasks.hub import Key
 from tasks.principals import Principal
 from tasks.socketauth import Caller
@@ -36,19 +37,25 @@ watch = Watch()
 class Exchange:
     """`gone` is set when nobody is there to take the result, `why` says how that came; the first reason stays.
 
-    `written` is called after the result went out to a connected client, with the time just before it did; `lost` when
-    there was none.
+    A tool that waits sets `later` and is done: the SDK's frames and the request's body are not kept for hours.
+    `outcome` is what came of it. `written` is called after the result went out to a connected client, with the time
+    just before it did; `lost` when there was none.
     """
 
     principal: Principal
     request_id: RequestId
     progress_token: ProgressToken | None
     reply: Reply
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    version: str
+    modern: bool
+    gone: Signal = field(default_factory=Signal)
     why: str = ""
+    later: Callable[[], Awaitable[CallToolResult]] | None = None
+    outcome: CallToolResult | None = None
     written: Callable[[dt.datetime], Awaitable[None]] | None = None
     lost: Callable[[], Awaitable[None]] | None = None
     told: int = 0
+    _endings: list[Callable[[], object]] = field(default_factory=list)
 
     # The SDK's side
 
@@ -106,12 +113,22 @@ class Exchange:
 
     # The end
 
+    def begin(self, receive: Receive, cancel_topic: str) -> None:
+        """From now on the client's end and its cancellation are noticed, until `close`."""
+        disconnect = asyncio.ensure_future(self._await_disconnect(receive))
+        self._endings = [disconnect.cancel, cancelling.listen(cancel_topic, partial(self.leave, CANCELLED))]
+
+    def close(self) -> None:
+        for end in self._endings:
+            end()
+        self._endings = []
+
     def leave(self, why: str) -> None:
         if not self.gone.is_set():
             self.why = why
             self.gone.set()
 
-    async def await_disconnect(self, receive: Receive) -> None:
+    async def _await_disconnect(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         self.leave(DISCONNECTED)
@@ -137,9 +154,3 @@ class Watched:
 
     def unfollow(self, key: Key) -> None:
         self.followed.discard(key)
-
-
-def exchange_of(
-    principal: Principal, request_id: RequestId, params: Mapping[str, Any] | None, reply: Reply
-) -> Exchange:
-    return Exchange(principal, request_id, progress_token_from_params(params), reply)

@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 VERSION = "1"
 NOT_AN_OBJECT = ""  # the name under which arguments that are no object reach a tool
+LATER = CallToolResult(content=[])  # what a tool returns that has set `exchange.later`; never written to anybody
 
 Arguments = dict[str, Any]
 Context = ServerRequestContext[Any, Exchange]
@@ -54,14 +55,17 @@ def server(name: str, instructions: str, entries: Iterable[Entry]) -> Server[Any
         return ListToolsResult(tools=[entry.tool for entry in table.values()])
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
+        exchange = context.request
+        assert exchange is not None
+        if exchange.outcome is not None:
+            return exchange.outcome
         entry = table.get(params.name)
         if entry is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {params.name}")
-        assert context.request is not None
-        return await _called(entry, context.request, params.arguments or {})
+        return await _called(entry, exchange, params.arguments or {})
 
     made = Server(name, version=VERSION, instructions=instructions, on_list_tools=list_tools, on_call_tool=call_tool)
-    made.middleware.clear()  # tracing of the SDK: nothing here exports it, and every waiter would carry its frames
+    made.middleware.clear()  # the SDK's tracing, which nothing here exports
     return made
 
 
@@ -71,6 +75,14 @@ async def _called(entry: Entry, exchange: Exchange, arguments: Arguments) -> Cal
         return await entry.run(exchange, arguments)
     except Exception as error:  # noqa: BLE001 - whatever it was becomes a result that the model can read
         return refusal(translate(error), entry.shape)
+
+
+async def outcome(later: Callable[[], Awaitable[CallToolResult]]) -> CallToolResult:
+    """What came of a tool that waited."""
+    try:
+        return await later()
+    except Exception as error:  # noqa: BLE001 - as above
+        return refusal(translate(error), "the same call again")
 
 
 def check_arguments(entry: Entry, arguments: Arguments) -> None:

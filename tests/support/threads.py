@@ -10,6 +10,7 @@ from django.db import connection
 
 from clarifications import waiting
 from clarifications.models import WaiterLease
+from clarifications.signals import Signal
 from clarifications.waiting import Waited
 from tasks.principals import Principal
 from tests.support.waiting import until
@@ -51,7 +52,7 @@ class Agent:
     def __init__(self, principal: Principal, pending_id: str, timeout_s: float = 30, *, writes: bool = True) -> None:
         self.principal, self.pending_id, self.timeout_s, self.writes = principal, pending_id, timeout_s, writes
         self._loop = asyncio.new_event_loop()
-        self._gone = asyncio.Event()
+        self._gone = Signal()
         before = self._leases()
         self._result = beside(self._run)
         _waiting.append(self)
