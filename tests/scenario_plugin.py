@@ -15,6 +15,9 @@ import pytest
 ROW = re.compile(r"^[-|] \*{0,2}([A-MR]\d+a?)\*{0,2}( \(once\))?(?= )", re.MULTILINE)
 NARROWING = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "stepwise", "collectonly")
 
+# What only a machine with more programs can run says so in its reason, which the run prints.
+NOT_HERE = "not on this machine: "
+
 
 @dataclass(frozen=True)
 class Promises:
@@ -56,7 +59,7 @@ class Scenarios:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
             self.passed |= self.of_test.get(report.nodeid, set())
-        if report.skipped:
+        if report.skipped and NOT_HERE not in str(report.longrepr):
             self.skipped.add(report.nodeid)
 
     @pytest.hookimpl(tryfirst=True)

@@ -1,5 +1,7 @@
 """Forms for open questions: those of one session on its task page, and all of them in the inbox."""
 
+import json
+
 from django.http import HttpResponse
 
 from clarifications import bundles
@@ -14,6 +16,7 @@ from turns.pages import permissions
 from turns.querysets import MessageQuerySet
 
 INBOX_LIMIT = 100
+NAMED = 200
 
 
 @page
@@ -49,9 +52,12 @@ def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
 
 @page
 def count(request: PageRequest, principal: Principal) -> HttpResponse:
+    """How many things wait, and their names, so that a page announces each of them once."""
     rows = answerable(principal)
-    number = rows.active().values("pending_id").distinct().count() + rows.active(PERMISSION).count()
-    return show(request, principal, "clarifications/count.html", {"number": number})
+    questions = rows.active().order_by().values_list("pending_id", flat=True).distinct()
+    names = [*questions, *map(str, rows.active(PERMISSION).values_list("pk", flat=True))]
+    context = {"number": len(names), "names": json.dumps(names[:NAMED])}
+    return show(request, principal, "clarifications/count.html", context)
 
 
 @page

@@ -22,7 +22,7 @@ VERSION = "4.10.3"
 HERE = ROOT / "var" / "axe"
 PLACES = (ROOT / "node_modules", HERE / "node_modules")
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-MISSING = "axe-core is not in node_modules, and npm is missing or could not fetch it"
+MISSING = "not on this machine: axe-core is not in node_modules, and npm is missing or could not fetch it"
 
 
 def script() -> Path | None:

@@ -2,6 +2,7 @@
 
 import { notice } from "./announce.js";
 import * as activate from "./activate.js";
+import * as attention from "./attention.js";
 import * as composer from "./composer.js";
 import * as drafts from "./drafts.js";
 import { onFresh, startAll } from "./fresh.js";
@@ -24,6 +25,7 @@ onFresh("a[data-session]", icons.meet);
 onFresh("[data-open-questions]", (place) => {
   const number = Number(place.dataset.openQuestions);
   document.title = number ? `(${number}) ${title}` : title;
+  attention.show(JSON.parse(place.dataset.names));
 });
 
 document.body.addEventListener("htmx:responseError", (event) => {
@@ -33,7 +35,7 @@ document.body.addEventListener("htmx:responseError", (event) => {
   });
 });
 
-[reconcile, question, permission, keys, composer, queue, forms, activate, scroll].forEach((module) => module.install());
+[reconcile, question, permission, keys, composer, queue, attention, forms, activate, scroll].forEach((module) => module.install());
 startAll(document.body);
 times.keepTelling();
 drafts.sweep();
