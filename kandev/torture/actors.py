@@ -117,7 +117,7 @@ class People:
 
     async def surely(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """For setting the stage: tried until it is done."""
-        for _ in range(50):
+        for _ in range(300):
             told = await self.call(method, path, body)
             if told.status in (200, 201):
                 return told.body

@@ -30,12 +30,20 @@ POINTS = (
     "queue.after_pop",
 )
 
+# Where a process must die for the damage to show, when a guard was taken away.
+AIMS = {
+    "proof_before_undo": "dispatch.after_attempt",
+    "watchdog": "live.after_confirm",
+    "claim_recovery": "respond.after_claim",
+}
+
 
 class Drill:
     """`run` returns what was violated; an empty list is a clean run."""
 
-    def __init__(self, cluster: Cluster, seed: int, say: Say) -> None:
+    def __init__(self, cluster: Cluster, seed: int, say: Say, broken: str = "") -> None:
         self._cluster, self._say = cluster, say
+        self._points = (AIMS[broken],) if broken in AIMS else POINTS
         self._random = Random(seed)
         self._history = History()
         self._client = Client([], Random(seed + 1))
@@ -105,7 +113,7 @@ class Drill:
     async def _failpoint(self, server: Server) -> None:
         """The server lives until it passes a point; if it never does, it goes on."""
         await server.kill()
-        point = f"{self._random.choice(POINTS)}:{self._random.randint(1, 3)}"
+        point = f"{self._random.choice(self._points)}:{self._random.randint(1, 3)}"
         server.start(point)
         with contextlib.suppress(TimeoutError):
             await server.ended(self._random.uniform(6, 9))

@@ -39,11 +39,19 @@ def product_environment(database_url: str, **extra: str) -> dict[str, str]:
     return {**inherited, **QUICK, **fixed, "PYTHONUNBUFFERED": "1", **extra}
 
 
-def run_python(*argv: str, environment: Mapping[str, str], check: bool = True) -> subprocess.CompletedProcess[str]:
+def run_python(
+    *argv: str, environment: Mapping[str, str], check: bool = True, timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
     """`python ARGV` at the top of the repository; a failure shows what the command wrote."""
     command = [sys.executable, *argv]
     done = subprocess.run(
-        command, cwd=services.ROOT, env=dict(environment), capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=services.ROOT,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
     )
     if check and done.returncode:
         raise AssertionError(f"{' '.join(argv)} ended with {done.returncode}\n{done.stdout}\n{done.stderr}")

@@ -48,7 +48,8 @@ class Command(BaseCommand):
         cluster = Cluster(options["database"], options["processes"], folder, options["broken"])
         try:
             await cluster.start()
-            return await Drill(cluster, options["seed"], self._say).run(options["rounds"], options["seconds"])
+            drill = Drill(cluster, options["seed"], self._say, options["broken"])
+            return await drill.run(options["rounds"], options["seconds"])
         finally:
             await cluster.stop()
 
