@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 else:
     AnyAdmin, Members, TaskForm = admin.ModelAdmin, admin.TabularInline, ModelForm
 
+admin.site.site_header = admin.site.site_title = "Kandev"
+
 
 def principal_of(request: HttpRequest) -> Principal:
     """The admin's own check has let only signed-in staff through."""

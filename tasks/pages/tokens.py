@@ -1,6 +1,7 @@
 """A person's own tokens: made, shown once, revoked."""
 
 import datetime as dt
+import time
 
 from django import forms
 from django.http import HttpResponse
@@ -20,6 +21,7 @@ SCOPES = (
     (TokenScope.ALL, _("Everything that I may do")),
 )
 DAYS = (("30", _("30 days")), ("7", _("7 days")), ("90", _("90 days")), ("365", _("One year")), ("", _("Never")))
+MADE, SHOWN_WITHIN_S = "made_token", 120
 
 
 class TokenForm(forms.Form):
@@ -36,16 +38,26 @@ class TokenForm(forms.Form):
 
 @page
 def token_list(request: PageRequest, principal: Principal) -> HttpResponse:
-    """The text is in the answer to the POST and nowhere else: no redirect could carry it without storing it."""
+    """A POST leads to a GET that shows the text, so that a reload makes no second token and shows this one no more."""
     form = TokenForm(request.POST or None)
-    made = form.mint(principal) if principal.user and form.is_valid() else ""
+    if request.method == "POST" and principal.user and form.is_valid():
+        request.session[MADE] = {"text": form.mint(principal), "at": time.time()}
+        return redirect("tasks:tokens")
     rows = (
         Token.objects.filter(user=principal.user, kind=TokenKind.PERSONAL, revoked_at__isnull=True)
         if principal.user
         else []
     )
-    context = {"form": TokenForm() if made else form, "made": made, "tokens": rows, "now": timezone.now()}
+    context = {"form": form, "made": _just_made(request), "tokens": rows, "now": timezone.now()}
     return show(request, principal, "tasks/tokens.html", context)
+
+
+def _just_made(request: PageRequest) -> str:
+    """The text waits in the person's session for the one page that shows it; looked at too late, it is gone."""
+    if request.method != "GET" or MADE not in request.session:
+        return ""
+    made = request.session.pop(MADE)
+    return str(made["text"]) if 0 <= time.time() - made["at"] <= SHOWN_WITHIN_S else ""
 
 
 @page

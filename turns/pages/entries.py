@@ -7,6 +7,7 @@ from typing import Any
 
 from tasks.principals import Principal
 from turns.models import Message, MessageType
+from turns.pages import tools
 
 Prepare = Callable[[Sequence[Message], Principal], Mapping[uuid.UUID, Any]]
 PLAIN = "turns/entries/message.html"
@@ -33,7 +34,7 @@ class Entry:
 
 
 _kinds: dict[str, EntryKind] = {
-    MessageType.TOOL: EntryKind("turns/entries/tool.html"),
+    MessageType.TOOL: EntryKind("turns/entries/tool.html", tools.prepare),
     MessageType.THINKING: EntryKind("turns/entries/thinking.html"),
     MessageType.STATUS: EntryKind("turns/entries/status.html"),
 }
