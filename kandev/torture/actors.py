@@ -79,8 +79,8 @@ class Agents:
                 self._history.live(json.dumps(told.body), key[0])
                 await self.runner.message(key, "understood")
                 return
-            if told.status not in (LOST, 503):
-                return
+            if told.status not in (LOST, 503) or (told.status == LOST and self._random.random() < 0.5):
+                return  # not every agent asks again: the rest is the fallback's
             await asyncio.sleep(self._random.uniform(0.05, 0.4))
 
     async def _by_mcp(self, frame: Frame, questions: list[dict[str, Any]]) -> Told:
