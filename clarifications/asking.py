@@ -18,7 +18,7 @@ from tasks import access, revisions
 from tasks.errors import invalid
 from tasks.models import Session
 from tasks.principals import Need, Principal
-from turns import incoming, pausing, transcript
+from turns import incoming, pausing, points, transcript
 from turns.admitting import SessionUnavailable
 from turns.models import Author, Message, MessageType, Turn
 
@@ -103,6 +103,8 @@ def _store(session: Session, turn: Turn, made: list[dict[str, Any]], context: st
     leases.first_moment(session.pk, turn.pk, pending_id, now)
     revisions.advance(session.pk, last_activity_at=now)
     transcript.tell(transcript.ADDED, session, rows, now)
+    # Another question of the running turn is a sign of life like any frame: the agent has gone on from its last answer.
+    points.activity.run(turn, "ask", now)
     return pending_id
 
 

@@ -34,12 +34,13 @@ def finalize_locked(claim: Claim, expected: ClaimState, session: Session, now: d
     """`finalize` inside the caller's transaction."""
     revisions.require_transaction()
     # A rejection that nobody waited for was not handed over live, so a wait that comes later hears `detached` (R22).
-    path = {"path": ClaimPath.DETACHED} if expected == ClaimState.CLAIMED else {}
-    if not Claim.objects.filter(pk=claim.pk, state=expected).update(state=ClaimState.FINALIZED, **path):
+    # Only a confirm owes the reason to anybody, so it goes at once (R34).
+    unheard = {"path": ClaimPath.DETACHED, "reject_reason": ""} if expected == ClaimState.CLAIMED else {}
+    if not Claim.objects.filter(pk=claim.pk, state=expected).update(state=ClaimState.FINALIZED, **unheard):
         return False
     rows.tell(session, _without_intent(claim, now), now)
     hints.after_commit(leases.topic(claim.pending_id), f"session:{session.pk}")
-    if claim.reject_reason:
+    if claim.reject_reason and not unheard:
         transaction.on_commit(partial(confirming.drop_reason, claim.pk), robust=True)
     background.after_commit(completing.judge, session.task_id)
     return True

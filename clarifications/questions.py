@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -96,10 +97,15 @@ def _text(raw: dict[str, Any], key: str, at: str, faults: Faults, required: bool
     value = raw.get(key)
     if value is None and not required:
         return ""
-    if not isinstance(value, str) or (required and not value.strip()):
+    if not isinstance(value, str) or (required and not _visible(value)):
         faults.add(f"{at}.{key}", "must be a text that is not empty" if required else "must be a text")
         return ""
     return value
+
+
+def _visible(text: str) -> bool:
+    """Whether a person sees anything of it: spaces, controls and zero-width characters alone are as good as nothing."""
+    return any(unicodedata.category(char)[0] not in "ZC" for char in text)
 
 
 def _bool(raw: dict[str, Any], key: str, at: str, faults: Faults) -> bool:

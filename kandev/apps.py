@@ -5,6 +5,6 @@ class KandevConfig(AppConfig):
     name = "kandev"
 
     def ready(self) -> None:
-        from kandev import wiring
+        from kandev import checks, wiring  # noqa: F401 - importing them registers them
 
         wiring.connect()

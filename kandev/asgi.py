@@ -37,7 +37,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     elif scope["type"] == "websocket":
         await _websocket(scope, receive, send)
     elif singleuser.admits(scope):
-        await _http(scope)(scope, receive, send)
+        await _http(scope)(scope, receive, _bodiless(send) if scope["method"] == "HEAD" else send)
     else:
         await probes.answer(send, 403, singleuser.REFUSAL)
 
@@ -51,6 +51,15 @@ def _http(scope: Scope) -> App:
     if wait.matches(path):
         return wait.application
     return cast(App, django_application)
+
+
+def _bodiless(send: Send) -> Send:
+    """The answer to HEAD has headers alone; what a view writes in several pieces would follow them onto the wire."""
+
+    async def sender(message: Any) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return sender
 
 
 async def _websocket(scope: Scope, receive: Receive, send: Send) -> None:

@@ -24,6 +24,7 @@ from tasks import instances
 logger = logging.getLogger(__name__)
 
 LEAVE_S, END_S = 7.0, 8.5
+GC_THRESHOLD = 10_000
 
 
 class _State:
@@ -92,7 +93,7 @@ def _end_waits_on_sigterm(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _end_at_last() -> None:
-    """A thread of a request that Daphne cancelled can wait for the stopped event loop for ever, and Python waits for it.
+    """A thread of a request that Daphne cancelled can wait for the stopped loop for ever, and Python waits for it.
     Whatever is open then is as after a crash: the next process, or a peer, finds it.
     """
     threading.main_thread().join(END_S)

@@ -7,6 +7,7 @@ import environ
 import structlog
 from django.core.exceptions import ImproperlyConfigured
 
+from kandev import values
 from kandev.database import database_from_url
 from kandev.logs import LOGGING as LOGGING
 
@@ -20,20 +21,20 @@ if not SECRET_KEY:
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
-KANDEV_AUTH = env.str("KANDEV_AUTH", default="required")
+KANDEV_AUTH = values.one_of(env, "KANDEV_AUTH", "required", "off")
 KANDEV_AUTH_OFF_ANYWHERE = env.bool("KANDEV_AUTH_OFF_ANYWHERE", default=False)
 KANDEV_PUBLIC_URL = env.str("KANDEV_PUBLIC_URL", default="http://127.0.0.1:8000").rstrip("/")
-KANDEV_CLAIM_TIMEOUT_S = env.float("KANDEV_CLAIM_TIMEOUT_S", default=5.0)
-KANDEV_DELIVERY_TIMEOUT_S = env.float("KANDEV_DELIVERY_TIMEOUT_S", default=30.0)
-KANDEV_PAUSE_GRACE_S = env.float("KANDEV_PAUSE_GRACE_S", default=20.0)
-KANDEV_RUNNER_LEASE_S = env.float("KANDEV_RUNNER_LEASE_S", default=30.0)
-KANDEV_WATCHDOG_S = env.float("KANDEV_WATCHDOG_S", default=15.0)
-KANDEV_WAIT_TIMEOUT_S = env.float("KANDEV_WAIT_TIMEOUT_S", default=7200.0)
-KANDEV_KEEPALIVE_S = env.float("KANDEV_KEEPALIVE_S", default=20.0)
-KANDEV_INSTANCE_LEASE_S = env.float("KANDEV_INSTANCE_LEASE_S", default=15.0)
-KANDEV_RATE_LOGIN = env.str("KANDEV_RATE_LOGIN", default="10/m")
-KANDEV_RATE_TOKEN = env.str("KANDEV_RATE_TOKEN", default="60/m")
-KANDEV_RATE_ANSWER = env.str("KANDEV_RATE_ANSWER", default="120/m")
+KANDEV_CLAIM_TIMEOUT_S = values.seconds(env, "KANDEV_CLAIM_TIMEOUT_S", 5)
+KANDEV_DELIVERY_TIMEOUT_S = values.seconds(env, "KANDEV_DELIVERY_TIMEOUT_S", 30)
+KANDEV_PAUSE_GRACE_S = values.seconds(env, "KANDEV_PAUSE_GRACE_S", 20)
+KANDEV_RUNNER_LEASE_S = values.seconds(env, "KANDEV_RUNNER_LEASE_S", 30)
+KANDEV_WATCHDOG_S = values.seconds(env, "KANDEV_WATCHDOG_S", 15)
+KANDEV_WAIT_TIMEOUT_S = values.seconds(env, "KANDEV_WAIT_TIMEOUT_S", 7200)
+KANDEV_KEEPALIVE_S = values.seconds(env, "KANDEV_KEEPALIVE_S", 20)
+KANDEV_INSTANCE_LEASE_S = values.seconds(env, "KANDEV_INSTANCE_LEASE_S", 15)
+KANDEV_RATE_LOGIN = values.rate(env, "KANDEV_RATE_LOGIN", "10/m")
+KANDEV_RATE_TOKEN = values.rate(env, "KANDEV_RATE_TOKEN", "60/m")
+KANDEV_RATE_ANSWER = values.rate(env, "KANDEV_RATE_ANSWER", "120/m")
 KANDEV_FAILPOINTS = env.str("KANDEV_FAILPOINTS", default="")
 KANDEV_DB_POOL = env.int("KANDEV_DB_POOL", default=12)
 
@@ -72,6 +73,7 @@ INSTALLED_APPS = [
     "django_htmx",
 ]
 MIDDLEWARE = [
+    "kandev.middleware.ChunkedBodyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -7,11 +7,12 @@ with its visibility in one query, so that a foreign id takes the same path as an
 import uuid
 from typing import TypeVar
 
-from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.db.models import Case, Exists, Model, OuterRef, Q, QuerySet, When
 
 from tasks.errors import Forbidden, NotFound
 from tasks.models import Session, Task, Workspace
 from tasks.principals import Need, Principal
+from tasks.querysets import session_condition, workspace_condition
 
 M = TypeVar("M", bound=Model)
 
@@ -37,28 +38,29 @@ def parse_id(text: object) -> uuid.UUID:
 
 def workspace(principal: Principal, pk: object, need: Need = Need.READ) -> Workspace:
     """A workspace that `principal` sees. NotFound, or Forbidden when he sees it and may not do `need`."""
-    rows = Workspace.objects
-    return _one(rows.reachable(principal), rows.reachable(principal, need), principal, pk, need)
+    rows = Workspace.objects.reachable(principal)
+    return _one(rows, workspace_condition(principal, need), principal, pk, need)
 
 
 def task(principal: Principal, pk: object, need: Need = Need.READ) -> Task:
     """A task that `principal` sees; an agent sees that of its session. NotFound or Forbidden as above."""
-    rows = Task.objects
-    return _one(rows.reachable(principal), rows.reachable(principal, need), principal, pk, need)
+    rows = Task.objects.reachable(principal)
+    # Its sessions are many: a condition on them, taken as a column, would give a row for each.
+    allowed = Q(Exists(Task.objects.reachable(principal, need).filter(pk=OuterRef("pk"))))
+    return _one(rows, allowed, principal, pk, need)
 
 
 def session(principal: Principal, pk: object, need: Need = Need.READ) -> Session:
     """A session with its task loaded. An agent reaches its own and may read and ask there, neither answer nor write."""
-    rows = Session.objects
-    visible = rows.reachable(principal).select_related("task")
-    return _one(visible, rows.reachable(principal, need), principal, pk, need)
+    rows = Session.objects.reachable(principal).select_related("task")
+    return _one(rows, session_condition(principal, need, "pk", "task__workspace"), principal, pk, need)
 
 
-def _one(visible: QuerySet[M], allowed: QuerySet[M], principal: Principal, pk: object, need: Need) -> M:
+def _one(visible: QuerySet[M], allowed: Q, principal: Principal, pk: object, need: Need) -> M:
     """Sight and right in one statement: what is taken away or deleted in between cannot turn a 404 into a 403."""
     rows = visible.filter(pk=parse_id(pk))
-    if need is not Need.READ:
-        may = {"is_allowed": Exists(allowed.filter(pk=OuterRef("pk")))}
+    if need is not Need.READ and allowed:  # an empty condition allows everything
+        may = {"is_allowed": Case(When(allowed, then=True), default=False)}
         rows = rows.annotate(**may)
     row = rows.first()
     if row is None:

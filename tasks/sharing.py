@@ -10,7 +10,6 @@ from django.db import transaction
 from tasks import hints
 from tasks.errors import Invalid, NotFound
 from tasks.models import Membership, Workspace
-from tasks.principals import Principal
 
 
 @dataclass(frozen=True)
@@ -19,11 +18,11 @@ class Member:
     role: str
 
 
-def create_workspace(principal: Principal, name: str, members: Iterable[Member] = ()) -> Workspace:
-    """A workspace of its creator; nobody's when authentication is off and nobody signed in."""
+def create_workspace(owner: User | None, name: str, members: Iterable[Member] = ()) -> Workspace:
+    """A workspace of its creator or whom he named; nobody's when authentication is off and nobody signed in."""
     people = _people_of(members)
     with transaction.atomic():
-        made = Workspace.objects.create(name=name, owner=principal.user)
+        made = Workspace.objects.create(name=name, owner=owner)
         _replace(made, people)
     return made
 
@@ -42,7 +41,7 @@ def change_workspace(
     """
     changes: dict[str, object] = {} if name is None else {"name": name}
     if owner is not None or disown:
-        changes["owner"] = None if owner is None else find_people("owner", [owner])[owner]
+        changes["owner"] = owner_named(owner)
     people = None if members is None else _people_of(members)
     with transaction.atomic():
         row = lock_workspace(workspace_id)
@@ -52,6 +51,11 @@ def change_workspace(
             row.memberships.all().delete()
             _replace(row, people)
         hints.after_commit(hints.ACCESS)
+
+
+def owner_named(name: str | None) -> User | None:
+    """The person with this user name, or nobody for None; Invalid for `owner` when there is no such person."""
+    return None if name is None else find_people("owner", [name])[name]
 
 
 def lock_workspace(workspace_id: uuid.UUID) -> Workspace:

@@ -40,15 +40,14 @@ class Caller:
 def identify(headers: dict[str, str], address: str) -> Caller:
     """The caller behind the headers of a handshake; header names in lower case.
 
-    Unauthorized without a live credential; TooMany after too many dead tokens. Forbidden when a browser's credential
-    (a cookie, or none at all with KANDEV_AUTH=off) comes with a foreign Origin, or when a peer from elsewhere meets the
-    single-user mode.
+    Unauthorized without a live credential; TooMany after too many dead tokens. Forbidden with a foreign Origin, which
+    only a browser sends, or when a peer from elsewhere meets the single-user mode.
     """
     check_peer(address)
+    check_origin(headers)
     bearer = bearer_of(headers.get("authorization", ""))
     if bearer is not None:
         return Caller(identify_token(bearer, address))
-    check_origin(headers)
     key = _cookie(headers.get("cookie", ""))
     principal = identify_user(signed_in([key]).get(key), address)
     if principal is None:

@@ -13,8 +13,11 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 
 
-def parse(raw: bytes) -> Any:
-    """The value in `raw`; Invalid says what is wrong, TooLarge that it is over 1 MiB."""
+def parse(raw: bytes, mend: bool = False) -> Any:
+    """The value in `raw`; Invalid says what is wrong, TooLarge that it is over 1 MiB.
+
+    With `mend`, characters that cannot be stored become U+FFFD: for what an agent has said and will not repeat.
+    """
     if len(raw) > MAX_BYTES:
         raise TooLarge
     try:
@@ -26,8 +29,18 @@ def parse(raw: bytes) -> Any:
         value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise Invalid("the body is not valid JSON") from None
+    value = mended(value) if mend else value
     check(value)
     return value
+
+
+def mended(value: Any) -> Any:
+    """The value with U+FFFD for each NUL and lone surrogate; nested at most as deep as `check_depth` lets through."""
+    if isinstance(value, str):
+        return "".join("\ufffd" if char == "\0" or "\ud800" <= char <= "\udfff" else char for char in value)
+    if isinstance(value, dict):
+        return {mended(key): mended(item) for key, item in value.items()}
+    return [mended(item) for item in value] if isinstance(value, list) else value
 
 
 def _no_constant(name: str) -> Any:

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from tasks import failpoints, revisions
 from tasks.errors import NotFound
-from tasks.models import Session
+from tasks.models import TERMINAL, Session
 from turns import background, busy, completing, dispatching, reserving, transcript
 from turns.models import Admission, AdmissionState, Dispatch, DispatchKind, Message, Turn
 
@@ -101,5 +101,5 @@ def due(now: dt.datetime) -> list[uuid.UUID]:
     rows = Admission.objects.filter(state=AdmissionState.QUEUED).filter(Q(retry_at__isnull=True) | Q(retry_at__lte=now))
     running = Turn.objects.filter(session=OuterRef("session"), completed_at__isnull=True)
     carried = Dispatch.objects.unsettled().filter(session=OuterRef("session"))
-    idle = rows.exclude(Exists(running)).exclude(Exists(carried))
+    idle = rows.exclude(Exists(running)).exclude(Exists(carried)).exclude(session__state__in=TERMINAL)
     return list(idle.values_list("session_id", flat=True).distinct()[:100])

@@ -81,14 +81,16 @@ def end_with_session(session: Session, now: dt.datetime) -> None:
     if session.runner_id or (current is not None and current.runner_id):
         runner = session.runner_id or (current.runner_id if current else "")
         outgoing.owe(runner, FrameKind.STOP, session.pk, {"session_id": str(session.pk)}, now)
-    session.admissions.filter(state="queued").delete()
     hints.after_commit(f"session:{session.pk}")
 
 
 def announce_ended(session_id: uuid.UUID, now: dt.datetime) -> None:
     """After the expiry: the event of the turn that ended with its session. Call it again and nothing more happens."""
     with transaction.atomic():
+        unpublished = Turn.objects.filter(session=session_id, completion_unpublished=True)
+        if not unpublished.exists():
+            return  # told already, or deleted together with its task
         session = _session(session_id)
-        for turn in Turn.objects.filter(session=session_id, completion_unpublished=True):
-            if Turn.objects.filter(pk=turn.pk, completion_unpublished=True).update(completion_unpublished=False):
+        for turn in unpublished:
+            if unpublished.filter(pk=turn.pk).update(completion_unpublished=False):
                 _announce(session, turn.pk, now)

@@ -71,7 +71,7 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         try:
-            frame = strictjson.parse((text_data or "").encode())
+            frame = strictjson.parse((text_data or "").encode(errors="replace"), mend=True)
             if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
                 raise ValueError
         except (KandevError, ValueError):

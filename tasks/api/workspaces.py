@@ -23,6 +23,7 @@ class MemberIO(serializers.Serializer[Any]):
 class WorkspaceIn(serializers.Serializer[Any]):
     name = fields.Text(max_length=200)
     members = MemberIO(many=True, required=False)
+    owner = fields.Text(max_length=150, allow_null=True, required=False)
 
 
 class WorkspaceChange(serializers.Serializer[Any]):
@@ -67,12 +68,13 @@ class Workspaces(Api):
         responses=openapi.responses({201: WorkspaceOut}, *openapi.BODY_ERRORS),
     )
     def post(self, request: Request) -> Response:
-        """A workspace that belongs to the caller."""
+        """A workspace that belongs to the caller, or to the `owner` he names."""
         principal = caller(request)
         if not (principal.user or principal.unscoped) or not principal.scope_allows(Need.WRITE):
             raise Forbidden("this token may not do that")
         data = given(request, WorkspaceIn)
-        made = sharing.create_workspace(principal, data["name"], _members(data) or ())
+        owner = sharing.owner_named(data["owner"]) if "owner" in data else principal.user
+        made = sharing.create_workspace(owner, data["name"], _members(data) or ())
         return Response(_shown(made), 201)
 
 

@@ -71,7 +71,7 @@ GET /texts.js                                       200 200 200 200 200 200 200 
 # The admin's own pages; `staff` has every permission of Django and no workspace.
 ADMIN = """
 GET /admin/                                         302 302 302 302 302 302 200 200 302 302 302 302 302 302 302 302
-GET /admin/login/                                   302 302 302 302 302 302 302 302 302 302 302 302 302 302 302 302
+GET /admin/login/                                   302 403 403 403 403 403 302 302 302 302 302 302 302 302 302 302
 POST /admin/logout/                                 302 302 302 302 302 302 302 302 403 403 403 403 403 403 403 302
 GET /admin/password_change/                         302 302 302 302 302 302 200 200 302 302 302 302 302 302 302 302
 GET /admin/password_change/done/                    302 302 302 302 302 302 200 200 302 302 302 302 302 302 302 302

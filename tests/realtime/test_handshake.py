@@ -48,7 +48,8 @@ async def test_a_host_that_is_not_ours_makes_no_origin_ours(world: World) -> Non
 
 async def test_a_client_with_a_token_needs_no_origin(world: World, connect: Connect) -> None:
     await (await connect("owner")).follow(world.task)
-    await (await connect("owner", origin="http://elsewhere.example")).follow(world.task)
+    bearer = f"Bearer {world.token['owner']}"
+    assert await refused(authorization=bearer, origin="http://elsewhere.example")
 
 
 async def test_nobody_gets_in_without_a_live_credential(world: World) -> None:

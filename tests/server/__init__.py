@@ -1,0 +1,1 @@
+"""The server around the views: settings, bodies, HEAD, the one sign-in."""
