@@ -25,6 +25,8 @@ STATES = {
     "cancelled": _("Cancelled"),
 }
 
+TURNING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+
 
 @register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
@@ -39,6 +41,12 @@ def icon(name: str, label: str = "") -> SafeString:
 def state_label(state: str) -> str:
     """A state of a task or a session in words; one that is not known as it is."""
     return str(STATES.get(str(state), state))
+
+
+@register.filter
+def isolated(text: str) -> str:
+    """Somebody's text inside a sentence of ours: characters that turn the direction of writing end with it."""
+    return f"\u2068{str(text).translate(TURNING)}\u2069"
 
 
 @register.simple_tag

@@ -14,7 +14,7 @@ def ask_in(world: World, title: str) -> None:
 
 
 def titles(page: bytes) -> list[str]:
-    return re.findall(r'class="task-title">([^<]+)<', page.decode())
+    return re.findall(r'class="task-title" dir="auto">([^<]+)<', page.decode())
 
 
 @pytest.mark.scenario("I1")

@@ -23,6 +23,12 @@ export function notice(text, { key = text, tone = "info", href = "", label = "" 
   else place.append(made);
 }
 
+export function signedOut() {
+  notice(window.gettext("You are signed out. What you typed is still here."), {
+    key: "signed-out", tone: "bad", href: `/accounts/login/?next=${encodeURIComponent(location.pathname + location.search)}`, label: window.gettext("Sign in again"),
+  });
+}
+
 export function withdraw(key) {
   document.querySelectorAll("#notices > .notice").forEach((made) => { if (made.dataset.key === key) made.remove(); });
 }

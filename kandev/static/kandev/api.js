@@ -1,6 +1,7 @@
 // Calls to the same REST endpoints that everybody uses. A reply is a reply whatever its status; anything else is unclear.
 
 export const BROWSER_TIMEOUT_MS = 40_000;
+export const ENDED = ["completed", "failed", "cancelled"]; // states of a session that takes nothing any more
 const { gettext, interpolate } = window;
 
 function csrfToken() {

@@ -1,6 +1,6 @@
 // Messages to the agent. The identity is made before the first try and kept while the text is the same.
 
-import { explain, isCode, newId, post } from "./api.js";
+import { ENDED, explain, isCode, newId, post } from "./api.js";
 import { announce, showError } from "./announce.js";
 import * as drafts from "./drafts.js";
 import { onFresh } from "./fresh.js";
@@ -32,6 +32,20 @@ async function send(form) {
   lock(form, false);
   if (reply.kind === "reply" && (reply.status === 201 || reply.status === 200)) sent(form, reply.body.admission);
   else refused(form, reply);
+}
+
+// The session ended while the page was open. What is typed stays for copying; an empty form makes room for the words.
+function ended() {
+  const form = document.querySelector("[data-composer]");
+  if (!form) return;
+  if (!field(form).value.trim()) {
+    const region = form.closest("[hx-get]");
+    window.htmx.ajax("GET", region.getAttribute("hx-get"), { target: region, swap: "innerHTML" });
+    return;
+  }
+  field(form).readOnly = true;
+  form.querySelector("[data-send]").hidden = true;
+  showError(form, gettext("This session has ended, so nothing can reach it. Your text is kept: copy it if you need it elsewhere."));
 }
 
 function lock(form, on) {
@@ -93,6 +107,7 @@ export function install() {
     const button = event.target.closest("[data-show-composer]");
     if (button) showComposer(button);
   });
+  onFresh("#session-state", (line) => { if (ENDED.includes(line.dataset.state)) ended(); });
   onFresh("[data-composer]", (form) => {
     const draft = drafts.load(form.dataset.draft);
     field(form).value = draft.content || "";

@@ -34,8 +34,9 @@ async function sendJSON(form) {
   const button = form.querySelector("button.primary");
   if (button.disabled) return;
   const { prompt = "", ...body } = values(form);
+  agentMissing(form, "");
   if (prompt && !body.agent) {
-    showError(form, gettext("Choose the agent that gets the prompt."));
+    agentMissing(form, gettext("Choose the agent that gets the prompt."));
     form.elements.agent.focus();
     return;
   }
@@ -49,6 +50,15 @@ async function sendJSON(form) {
   }
   setBusy(button, false);
   showError(form, reply.kind === "reply" ? explain(reply) : gettext("It is not clear whether this arrived. Look at the board before you try again."));
+}
+
+// Said at the field: on a phone the end of the form is under the keyboard.
+function agentMissing(form, text) {
+  const line = form.querySelector("[data-agent-error]");
+  if (!line) return;
+  line.textContent = text;
+  line.hidden = !text;
+  form.elements.agent.setAttribute("aria-invalid", text ? "true" : "false");
 }
 
 function setBusy(button, on) {

@@ -18,6 +18,7 @@ function toggleSkip(form, on) {
   form.querySelector("[data-skip-row]").hidden = !on;
   form.querySelector("[data-main-actions]").hidden = on;
   form.querySelector(on ? "[data-reason]" : "[data-skip-open]").focus();
+  if (on) form.querySelector("[data-skip-row]").scrollIntoView({ block: "nearest" });
 }
 
 function clear(form, button) {

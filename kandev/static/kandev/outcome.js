@@ -6,7 +6,7 @@ import { labelsOf, questions } from "./answers.js";
 const { gettext } = window;
 
 function element(name, text, className = "") {
-  return Object.assign(document.createElement(name), { textContent: text, className });
+  return Object.assign(document.createElement(name), { textContent: text, className, dir: "auto" });
 }
 
 // Somebody's answers beside the questions; `answers` as in a response. Everything is text, nothing is markup.
@@ -41,7 +41,11 @@ export function show(form, { title, detail = "", tone = "good", answers = [], ac
   article.querySelectorAll(".note, .context").forEach((part) => { part.hidden = true; });
   const had = article.contains(document.activeElement) || document.activeElement === document.body;
   announce(title);
-  if (had) place.focus({ preventScroll: true });
+  if (had) {
+    place.dataset.told = Date.now();
+    place.focus({ preventScroll: true });
+    place.scrollIntoView({ block: "center" });
+  }
 }
 
 export function hide(form) {

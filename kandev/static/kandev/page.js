@@ -1,6 +1,6 @@
 // The one entry: every module installs itself, then the page starts.
 
-import { notice } from "./announce.js";
+import { signedOut } from "./announce.js";
 import * as activate from "./activate.js";
 import * as attention from "./attention.js";
 import * as composer from "./composer.js";
@@ -17,7 +17,6 @@ import * as scroll from "./scroll.js";
 import { connect } from "./socket.js";
 import * as times from "./times.js";
 
-const { gettext } = window;
 const title = document.title;
 
 onFresh("time[data-ago]", times.tell);
@@ -29,10 +28,7 @@ onFresh("[data-open-questions]", (place) => {
 });
 
 document.body.addEventListener("htmx:responseError", (event) => {
-  if (event.detail.xhr.status !== 401) return;
-  notice(gettext("You are signed out. What you typed is still here."), {
-    key: "signed-out", tone: "bad", href: `/accounts/login/?next=${encodeURIComponent(location.pathname + location.search)}`, label: gettext("Sign in"),
-  });
+  if (event.detail.xhr.status === 401) signedOut();
 });
 
 [reconcile, question, permission, keys, composer, queue, attention, forms, activate, scroll].forEach((module) => module.install());

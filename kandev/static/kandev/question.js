@@ -1,7 +1,7 @@
 // The question form: one submission in flight at a time, every failure keeps what was typed, and only a clear
 // "not active" turns an answer into a new message, once (R36).
 
-import { call, explain, isCode, post } from "./api.js";
+import { ENDED, call, explain, isCode, post } from "./api.js";
 import { showError } from "./announce.js";
 import * as answers from "./answers.js";
 import * as outcome from "./outcome.js";
@@ -213,7 +213,7 @@ export async function gone(place) {
   elsewhere(form, reply.body);
 }
 
-function elsewhere(form, bundle) {
+async function elsewhere(form, bundle) {
   const statuses = bundle.questions.map((question) => question.status);
   const given = bundle.questions.map((question) => question.response).filter(Boolean);
   const kept = answers.holdsSomething(form) ? [copyAction(form)] : [];
@@ -223,7 +223,14 @@ function elsewhere(form, bundle) {
   else if (statuses.includes("answered")) say(gettext("Answered elsewhere:"), { answers: given });
   else if (statuses.includes("rejected")) say(gettext("Skipped elsewhere."));
   else if (statuses.includes("cancelled")) say(gettext("The agent has withdrawn this question."));
-  else say(gettext("The conversation went on without an answer; the agent no longer waits for one."), { actions: [late, ...kept] });
+  else if (await sessionEnded(bundle)) {
+    say(gettext("This session has ended, so nothing can reach it. Your text is kept: copy it if you need it elsewhere."), { actions: kept });
+  } else say(gettext("The conversation went on without an answer; the agent no longer waits for one."), { actions: [late, ...kept] });
+}
+
+async function sessionEnded(bundle) {
+  const reply = await call("GET", `/api/v1/task-sessions/${encodeURIComponent(bundle.session_id)}`);
+  return reply.kind === "reply" && reply.status === 200 && ENDED.includes(reply.body.state);
 }
 
 // An answer that could not be handed over gives the question back.

@@ -1,11 +1,13 @@
 // The page's socket: subscribes, keeps icons true, and says which fragments to refresh. It carries no content itself.
 
-import { announce, notice, withdraw } from "./announce.js";
+import { call } from "./api.js";
+import { announce, notice, signedOut, withdraw } from "./announce.js";
 import * as icons from "./icons.js";
 
 const { gettext } = window;
 const FIRST_MS = 400;
 const LONGEST_MS = 15_000;
+const DEAD_CREDENTIAL = 4401;
 const QUIET_MS = 25_000;
 const DEBOUNCE_MS = { board: 400, inbox: 200 };
 const EVERYTHING = ["transcript", "pending", "queue", "tabs", "board", "inbox"];
@@ -44,6 +46,7 @@ function open(link) {
   link.socket = socket;
   socket.addEventListener("open", () => {
     link.tries = 0;
+    withdraw("signed-out");
     state("live");
     link.wanted.forEach((payload) => send(socket, "subscribe", payload));
     watchSilence(link, socket);
@@ -52,7 +55,17 @@ function open(link) {
     socket.heard = Date.now();
     receive(JSON.parse(event.data));
   });
-  socket.addEventListener("close", () => { if (link.socket === socket) again(link); });
+  socket.addEventListener("close", (event) => {
+    if (link.socket !== socket) return;
+    if (event.code === DEAD_CREDENTIAL || !socket.heard) stillSignedIn();
+    again(link);
+  });
+}
+
+// A refused handshake says nothing to a page, so the server is asked whether it knows the person still.
+async function stillSignedIn() {
+  const reply = await call("GET", "/api/v1/boot");
+  if (reply.kind === "reply" && reply.status === 401) signedOut();
 }
 
 function send(socket, action, payload) {
