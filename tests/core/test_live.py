@@ -325,3 +325,15 @@ def test_a_live_sibling_stays_answerable_when_the_detached_answer_is_refused(run
     assert (live.state, detached.state) == ("active_detached", "active_detached")
     running_session.runner.on_dispatch = running_session.runner.accept
     assert live.respond().short == (200, True)
+
+
+@pytest.mark.scenario("K4", "R23")
+def test_another_question_of_the_turn_is_a_sign_of_life(asked_: Question) -> None:
+    """The agent has gone on from its answer, so a pause of the second wait owes it no fallback."""
+    agent = asked_.waits()
+    asked_.respond()
+    agent.ended()
+    until(lambda: Watchdog.objects.filter(returned_at__isnull=False).exists(), what="the return is recorded")
+    assert Watchdog.objects.filter(state="armed").count() == 1
+    asked_.stage.ask(2)
+    assert list(Watchdog.objects.values_list("state", "closed_because")) == [("closed", "activity")]

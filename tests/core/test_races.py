@@ -24,7 +24,7 @@ from turns import ending as turn_ending
 from turns.models import Dispatch, DispatchKind, DispatchState, EndReason, Runner, RunnerFrame
 
 pytestmark = pytest.mark.usefixtures("serving")
-ROUNDS, SOME = 200, 25
+ROUNDS, SOME = 60, 25
 
 
 @pytest.fixture
