@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 
 from kandev.bench.services import wait_for_port
-from kandev.demo.processes import ROOT, LocalError, end, free_port, last_line
+from kandev.demo.processes import ROOT, LocalError, free_port, last_line
 
 START_S = 60.0
 
@@ -88,8 +88,8 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for process in reversed(self._running):
-            if process.poll() is None:
-                end(process)
+            process.kill()  # nothing of theirs is to be kept
+            process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()
