@@ -44,6 +44,7 @@ class Drill:
     def __init__(self, cluster: Cluster, seed: int, say: Say, broken: str = "") -> None:
         self._cluster, self._say = cluster, say
         self._points = (AIMS[broken],) if broken in AIMS else POINTS
+        self._slow = 0.8 if broken == "proof_before_undo" else 0.1
         self._random = Random(seed)
         self._history = History()
         self._client = Client([], Random(seed + 1))
@@ -75,10 +76,15 @@ class Drill:
         self._client.urls = urls
         self._people._token = self._cluster.person  # noqa: SLF001 - known only now
         self._runner = self._agents.runner = Runner(urls, self._cluster.runner_token, self._agents.prompted)
+        self._runner.slowness = self._slowness
         self._runner.start()
         self._people.workspace = (await self._people.surely("POST", "/workspaces", {"name": "torture"}))["id"]
         for _ in range(SESSIONS):
             await self._people.write(await self._people.new_session())
+
+    def _slowness(self) -> float:
+        """Most words come at once; some nearly too late, or too late."""
+        return self._random.uniform(0.5, 5.0) if self._random.random() < self._slow else 0.0
 
     def _page(self, server: Server) -> Page:
         return Page(server.url, self._cluster.person, self._people.workspace, self._history)
@@ -163,7 +169,7 @@ class Drill:
         self._say("rest: everything runs, nobody asks any more")
         unsettled = await self._settled()
         stuck = [] if unsettled else await self._serves()
-        stale = [] if unsettled or stuck else await self._agree()
+        stale = [] if unsettled or stuck else [*await self._agree(), *await self._standing()]
         self._say(
             f"history: {len(self._history.answers)} answers, {len(self._history.messages)} messages, "
             f"{len(self._history.receipts)} receipts"
@@ -200,4 +206,13 @@ class Drill:
             if not wrong:
                 break
             await asyncio.sleep(0.25)
+        return wrong
+
+    async def _standing(self) -> list[str]:
+        """What stands as answered was received, whoever gave it and whatever they were told."""
+        bundles = {a.pending_id for a in self._history.answers if a.session not in self._history.ended}
+        wrong: list[str] = []
+        for pending_id in sorted(bundles):
+            told = await self._people.call("GET", f"/clarification/{pending_id}")
+            wrong += self._history.unreceived(pending_id, told.body if told.status == 200 else {})
         return wrong

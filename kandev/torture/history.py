@@ -159,6 +159,12 @@ class History:
                 if len(actions) > 1:
                     yield f"session {session} was shown {actions} under one revision {stamp}"
 
+    def unreceived(self, pending_id: str, bundle: dict[str, Any]) -> list[str]:
+        """The answers of a bundle that stands as answered and that never reached its agent."""
+        marks = set(MARK.findall(str([question.get("response") for question in bundle.get("questions", [])])))
+        lost = [mark for mark in marks if not sum(self.count(mark))]
+        return [f"request {pending_id} stands as answered with {mark}, which was never received" for mark in lost]
+
     def stale(self, session: str, revision: dict[str, Any], action: Any) -> str | None:
         """After the quiet: what a socket's client kept must be what REST says."""
         if session not in self.kept:

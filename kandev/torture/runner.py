@@ -43,6 +43,8 @@ class Runner:
         self.endings: dict[str, Frame] = {}
         self.took: set[tuple[str, int]] = set()
         self.replies, self.refuses, self.deaf, self.cancels = True, "", False, True
+        self.slowness: Callable[[], float] = lambda: 0.0
+        self._late: set[asyncio.Task[None]] = set()
         self.connections = 0
         self._socket: ClientConnection | None = None
         self._task: asyncio.Task[None] | None = None
@@ -151,7 +153,15 @@ class Runner:
         self.running[frame["session_id"]] = key_of(frame)
         self.endings.pop(frame["session_id"], None)
         self.prompts.append(frame)
-        await self._word(pk)
+        late = asyncio.ensure_future(self._begin(frame, self.slowness()))
+        self._late.add(late)
+        late.add_done_callback(self._late.discard)
+
+    async def _begin(self, frame: Frame, slowness: float) -> None:
+        """Written down it is; the word and the agent may take their time."""
+        if slowness:
+            await asyncio.sleep(slowness)
+        await self._word(frame["dispatch_id"])
         self.on_prompt(frame)
 
     def _refusal(self, frame: Frame) -> str:
