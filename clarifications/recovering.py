@@ -39,7 +39,8 @@ def recover_claim(claim: Claim) -> None:
         if restoring.restore(claim.pk):
             failpoints.reach("recovery.after_claim_restore")
         return
-    finalizing.finalize(claim, ClaimState(claim.state), session)
+    if claim.state in (ClaimState.CONFIRMED, ClaimState.ACCEPTED):
+        finalizing.finalize(claim, ClaimState(claim.state), session)
 
 
 def detach_dead_waiters() -> None:
