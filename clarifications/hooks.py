@@ -33,8 +33,13 @@ def outstanding(session_id: uuid.UUID) -> bool:
 
 
 def may_attempt(dispatch: Dispatch) -> bool:
+    """A prompt gives way to an answer that was claimed since its reservation: the first lock wins, and the answer goes
+    before what was queued (R4, R7).
+    """
     if dispatch.kind == DispatchKind.ANSWER:
         return _claims(dispatch).filter(state=ClaimState.CLAIMED).exists()
+    if dispatch.kind == DispatchKind.PROMPT:
+        return not Claim.objects.open().filter(session=dispatch.session_id).exists()
     return dispatch.kind != DispatchKind.FALLBACK or watching.may_attempt(dispatch)
 
 
