@@ -64,7 +64,7 @@ def test_who_may_only_look_gets_no_button_and_a_stranger_nothing(world: World, s
 @pytest.mark.parametrize(
     ("ended", "words"),
     [
-        ({"status": "answered", "option_id": "no"}, "<span>No</span>"),
+        ({"status": "answered", "option_id": "no"}, "<bdi>No</bdi>"),
         ({"status": "cancelled"}, "Over before somebody decided it."),
     ],
 )

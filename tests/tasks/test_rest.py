@@ -1,5 +1,6 @@
 """Shapes and behaviour of the REST resources of this layer (contract 3)."""
 
+import json
 import uuid
 from typing import Any
 
@@ -24,8 +25,18 @@ SESSION_KEYS = {
 CLEAN = {"revision": 0, "pending_action": None, "primary_session_pending_action": None}
 
 
+def test_a_workspace_belongs_to_whom_its_creator_names(scene: Scene) -> None:
+    post = scene["stranger"]
+    assert post.ok("POST", "/workspaces", {"name": "theirs", "owner": "owner"})["owner"] == "owner"
+    assert post.ok("POST", "/workspaces", {"name": "nobody's", "owner": None})["owner"] is None
+    for wrong in (5, "nobody-of-that-name", ""):
+        refused = post("POST", "/workspaces", {"name": "x", "owner": wrong})
+        assert refused.status_code == 400
+        assert "owner" in json.loads(refused.content)["fields"]
+
+
 def test_a_workspace_belongs_to_its_creator(scene: Scene) -> None:
-    made = scene["stranger"].ok("POST", "/workspaces", {"name": " mine ", "owner": "owner", "unknown": [1]})
+    made = scene["stranger"].ok("POST", "/workspaces", {"name": " mine ", "unknown": [1]})
     assert {**made, "id": "", "created_at": ""} == {
         "id": "",
         "name": "mine",
