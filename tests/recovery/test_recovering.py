@@ -14,7 +14,8 @@ from tests.recovery.crashing import killed_at, reborn, recover, sweep, time_pass
 from tests.recovery.steady import SteadyRunner
 from tests.support.climbing import Question, Stage, add_row, add_turn, answers
 from tests.support.threads import beside
-from turns import background, incoming, publishing, runners, timers
+from tests.support.waiting import until
+from turns import background, dispatching, incoming, publishing, runners, timers
 from turns import recovering as dispatches
 from turns.models import (
     Admission,
@@ -508,6 +509,26 @@ def test_a_fallback_whose_process_died_before_its_dispatch_is_begun_again(asked_
         sweep()
     assert Watchdog.objects.get().state == "closed"
     assert prompted(asked_.stage, "first") == 1
+
+
+@pytest.mark.scenario("R4", "R7")
+def test_a_reserved_prompt_gives_way_to_an_answer_that_was_claimed_since(
+    detached_: Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = detached_.stage
+    real, said = dispatching.carry_out, []
+
+    def answered_first(*args: Any) -> dispatching.Carried:
+        monkeypatch.undo()
+        said.append(beside(detached_.respond, answers(text="first")))
+        until(lambda: detached_.claims, what="the answer is claimed")
+        return real(*args)
+
+    monkeypatch.setattr(dispatching, "carry_out", answered_first)
+    with pytest.raises(Exception, match="moved on"):
+        stage.send("too early")
+    assert said[0].result(20).short == (200, True)
+    assert (prompted(stage, "first"), prompted(stage, "too early")) == (1, 0)
 
 
 @pytest.mark.scenario("K1", "K2")
