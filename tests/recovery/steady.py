@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from django.db import OperationalError
 
+from tests.support.climbing import Stage
 from tests.support.scripted import Frame, ScriptedRunner
 from turns import incoming, settling
 from turns.models import DispatchState, RunnerFrame
@@ -35,10 +36,10 @@ class SteadyRunner(ScriptedRunner):
     def entries(self) -> dict[uuid.UUID, str]:
         return {uuid.UUID(pk): outcome for pk, outcome in self.journal.items()}
 
-    def talk(self, text: str = "I go on") -> None:
-        """A message of the prompt that it took last."""
+    def talk(self, text: str = "I go on", kind: str = "message") -> None:
+        """A frame of the prompt that it took last."""
         named = {key: self.taken[-1][key] for key in ("session_id", "execution_id", "prompt_generation")}
-        incoming.handle(self.runner_id, {"type": "frame", **named, "kind": "message", "content": text, "data": {}})
+        incoming.handle(self.runner_id, {"type": "frame", **named, "kind": kind, "content": text, "data": {}})
 
     def _react(self, frame: Frame) -> None:
         with self.busy:
@@ -71,3 +72,12 @@ class SteadyRunner(ScriptedRunner):
             except OperationalError:
                 continue
             return
+
+
+def runner_of(stage: Stage) -> SteadyRunner:
+    assert isinstance(stage.runner, SteadyRunner)
+    return stage.runner
+
+
+def prompted(stage: Stage, text: str) -> int:
+    return sum(text in frame["prompt"] for frame in runner_of(stage).taken)
