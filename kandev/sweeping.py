@@ -6,6 +6,7 @@ piece is a guarded transaction, so any number of sweepers may run at once (promi
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from django.conf import settings
@@ -31,6 +32,7 @@ def start() -> None:
     if _threads:
         return
     _ready_at[0] = timezone.now()
+    _Lease.renewed_at = time.monotonic()  # its start judged once; from now on it has no gap
     for name, interval, step in (
         ("kandev-heartbeat", min(2.0, settings.KANDEV_INSTANCE_LEASE_S / 4), _beat),
         ("kandev-sweep", SWEEP_S, _sweep),
@@ -56,14 +58,34 @@ def _run(interval: float, step: Callable[[], None]) -> None:
             hints.release_connection()
 
 
+class _Lease:
+    """When this process last renewed its lease, and since when it has without a gap longer than a lease."""
+
+    lock = threading.Lock()
+    renewed_at = steady_since = float("-inf")
+
+
 def _beat() -> None:
-    """Renews the lease. Declared dead meanwhile (frozen, or cut off from the database): a new generation; what the old
-    one owned was taken over, and its guarded steps find so (E10)."""
-    if not instances.renew():
-        logger.warning("this process was declared dead; it goes on as a new generation")
-        instances.register()
-        instances.mark_ready()
-        publisher.adopt()
+    """Renews the lease; any thread may. Declared dead meanwhile (frozen, or cut off from the database): a new
+    generation; what the old one owned was taken over, and its guarded steps find so (E10).
+    """
+    with _Lease.lock:
+        if not instances.renew():
+            logger.warning("this process was declared dead; it goes on as a new generation")
+            instances.register()
+            instances.mark_ready()
+            publisher.adopt()
+        now = time.monotonic()
+        if now - _Lease.renewed_at > settings.KANDEV_INSTANCE_LEASE_S:
+            _Lease.steady_since = now
+        _Lease.renewed_at = now
+
+
+def _may_judge() -> bool:
+    """Whether this process may take a peer's silence for death. After an outage of the database, or a freeze of its
+    own, everybody's lease is over; a lease later those that live have renewed theirs.
+    """
+    return time.monotonic() - _Lease.steady_since >= settings.KANDEV_INSTANCE_LEASE_S
 
 
 def _sweep() -> None:
@@ -73,7 +95,8 @@ def _sweep() -> None:
 
 
 def _take_over() -> None:
-    bury_dead()
+    _beat()
+    bury_dead(by_lease=_may_judge())
     dispatches.sweep_dispatches()
     claims.sweep()
     claims.detach_dead_waiters()
@@ -84,8 +107,8 @@ def _take_over() -> None:
     watching.take_over()
 
 
-def bury_dead() -> None:
+def bury_dead(*, by_lease: bool = True) -> None:
     """Declares lapsed instances dead. Their work is then nobody's, and whoever sweeps first takes each piece."""
-    for row in instances.lapsed():
+    for row in instances.lapsed(by_lease=by_lease):
         if instances.end(row.pk):
             logger.warning("instance %s (pid %s) is dead, its work is taken over", row.pk, row.pid)

@@ -84,14 +84,19 @@ def alive() -> QuerySet[Instance]:
 
 
 def alive_ids() -> list[int]:
-    return list(alive().values_list("pk", flat=True))
+    """Whose work is nobody else's: every instance that was not declared dead. A lease that is merely over, as all are
+    after an outage of the database, gives nobody the right to act; `end` is the one decision.
+    """
+    return list(Instance.objects.filter(ended_at__isnull=True).values_list("pk", flat=True))
 
 
-def lapsed() -> list[Instance]:
-    """Instances that have not ended by themselves but whose lease is over or whose process is gone from this host."""
+def lapsed(*, by_lease: bool = True) -> list[Instance]:
+    """Instances that were not declared dead but whose process is gone from this host or (`by_lease`) whose lease is
+    over.
+    """
     mine = host_name()
     rows = Instance.objects.filter(ended_at__isnull=True).exclude(pk=_generation)
-    late = set(rows.filter(~Q(renewed_at__gt=Now() - lease())).values_list("pk", flat=True))
+    late = set(rows.filter(~Q(renewed_at__gt=Now() - lease())).values_list("pk", flat=True)) if by_lease else set()
     return [row for row in rows if row.pk in late or (row.host == mine and _gone(row))]
 
 

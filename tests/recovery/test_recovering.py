@@ -488,6 +488,27 @@ def test_an_idle_start_changes_nothing(running_session: Stage) -> None:
     assert running_session.turn.completed_at is None
 
 
+@pytest.mark.scenario("E9")
+def test_after_a_gap_of_its_own_a_process_judges_nobody_by_silence(
+    asked_: Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An outage of the database for longer than a lease: every lease is over, everybody lives."""
+    asked_.waits()
+    long_ago = timezone.now() - dt.timedelta(days=1)
+    silent = Instance.objects.create(host="another", pid=1, started_at=long_ago, renewed_at=long_ago)
+    Instance.objects.update(renewed_at=long_ago)
+    monkeypatch.setattr(sweeping._Lease, "renewed_at", float("-inf"))
+    sweeping._take_over()
+    silent.refresh_from_db()
+    assert silent.ended_at is None
+    assert asked_.state == "active_live"
+    monkeypatch.setattr(sweeping._Lease, "steady_since", float("-inf"))
+    sweeping._take_over()
+    silent.refresh_from_db()
+    assert silent.ended_at is not None
+    assert asked_.state == "active_live"
+
+
 def test_a_process_that_is_gone_from_this_host_is_dead_at_once(serving: None) -> None:
     gone = Instance.objects.create(
         host=instances.host_name(),
