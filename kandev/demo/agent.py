@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+import threading
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -233,5 +234,14 @@ def plain(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+def end_with_runner(every_s: float = 1.0) -> None:
+    """Without its runner the agent is nobody's, and a prompt that waits for an answer would keep it for ever."""
+    runner = os.getppid()
+    while os.getppid() == runner:
+        time.sleep(every_s)
+    os._exit(0)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=end_with_runner, daemon=True).start()
     asyncio.run(acp.run_agent(DemoAgent()))  # type: ignore[arg-type]
