@@ -185,12 +185,19 @@ def _answered(world: World, pending_id: str) -> list[Told]:
 
 
 def _is_delivered(world: World, pending_id: str) -> None:
-    world.once("first-answer")
+    until(lambda: world.received("first-answer"), within=30, what="the answer was received")
     assert world.settled(pending_id) == "terminal"
     status, body = world.respond(pending_id, answer("second-answer"), world.peer)
     assert (status, body["claimed"], body["delivery"]) == (200, False, "delivered"), body
     assert body["response"]["answers"][0]["custom_text"] == "first-answer"
-    assert (world.received("first-answer"), world.received("second-answer")) == (1, 0)
+    assert (_heard_once(world, "first-answer"), world.received("second-answer")) == (True, 0)
+
+
+def _heard_once(world: World, text: str) -> bool:
+    """Once, or once more as the fallback: a process that died between the write of a live answer and its record leaves
+    nobody who knows that it arrived (R24).
+    """
+    return (world.live.count(text), len(world.prompted(text))) in {(1, 0), (0, 1), (1, 1)}
 
 
 def _is_settled(world: World, pending_id: str) -> None:
