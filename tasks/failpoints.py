@@ -9,22 +9,20 @@ import threading
 
 from django.conf import settings
 
-NAMES = frozenset(
-    {
-        "respond.after_claim",
-        "live.after_wake",
-        "live.after_confirm",
-        "dispatch.after_reserve",
-        "dispatch.after_attempt",
-        "dispatch.after_accept",
-        "dispatch.after_publish",
-        "respond.before_finalize",
-        "restore.before_commit",
-        "detach.before_commit",
-        "expire.before_commit",
-        "queue.after_pop",
-        "recovery.after_claim_restore",
-    }
+NAMES = (
+    "respond.after_claim",
+    "live.after_wake",
+    "live.after_confirm",
+    "dispatch.after_reserve",
+    "dispatch.after_attempt",
+    "dispatch.after_accept",
+    "dispatch.after_publish",
+    "respond.before_finalize",
+    "restore.before_commit",
+    "detach.before_commit",
+    "expire.before_commit",
+    "queue.after_pop",
+    "recovery.after_claim_restore",
 )
 
 

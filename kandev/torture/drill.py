@@ -12,23 +12,11 @@ from kandev.torture.cluster import Cluster, Server
 from kandev.torture.history import History
 from kandev.torture.rest import Client
 from kandev.torture.runner import Runner
+from tasks import failpoints
 
 Say = Callable[[str], object]
 SESSIONS, PERSONS, ROUND_S, REST_S, STOP_S = 5, 4, 12.0, 60.0, 12.0
-POINTS = (
-    "respond.after_claim",
-    "live.after_wake",
-    "live.after_confirm",
-    "dispatch.after_reserve",
-    "dispatch.after_attempt",
-    "dispatch.after_accept",
-    "dispatch.after_publish",
-    "respond.before_finalize",
-    "restore.before_commit",
-    "detach.before_commit",
-    "expire.before_commit",
-    "queue.after_pop",
-)
+POINTS = tuple(name for name in failpoints.NAMES if not name.startswith("recovery."))
 
 # Where a process must die for the damage to show, when a guard was taken away.
 AIMS = {
