@@ -7,6 +7,7 @@ The caller's thread runs this to its end whether or not its client still listens
 
 import datetime as dt
 import logging
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -83,7 +84,9 @@ def _resume(claim: Claim, session: Session, deadline: dt.datetime) -> None:
         _give_back(claim, session, reason)
     if not _detach(claim) or not _await_turn_end(claim, deadline - leases.budget() / 4):
         _give_back(claim, session, "the agent's turn did not end in time")
-    dispatch = _reserve(claim, deadline)
+    dispatch = reserving.when_free(
+        claim.session_id, partial(_may_reserve, claim), partial(_order, claim, deadline), deadline
+    )
     if dispatch is None:
         _give_back(claim, session, "the session was busy with something else")
         return
@@ -117,21 +120,6 @@ def _await_turn_end(claim: Claim, until: dt.datetime) -> bool:
 
 def _still_mine(claim: Claim) -> bool:
     return Claim.objects.filter(pk=claim.pk, state=ClaimState.CLAIMED).exists()
-
-
-def _reserve(claim: Claim, deadline: dt.datetime) -> Dispatch | None:
-    """The reservation, once nothing else of the session is outstanding; None when it did not become free in time."""
-    with hints.Waiting(f"session:{claim.session_id}") as waiting:
-        while True:
-            with transaction.atomic():
-                session = revisions.lock_session(claim.session_id)
-                ready = _may_reserve(claim, session)
-                if ready:
-                    return reserving.reserve(session, _order(claim, deadline), timezone.now())
-            left = (deadline - timezone.now()).total_seconds() - 1
-            if ready is None or left <= 0:
-                return None
-            waiting.wait(left)
 
 
 def _may_reserve(claim: Claim, session: Session) -> bool | None:

@@ -8,6 +8,7 @@ Other writers: the frames of the agent, a newer turn, the session's end. The ses
 import datetime as dt
 import logging
 import uuid
+from functools import partial
 
 from django.conf import settings
 from django.db import transaction
@@ -111,29 +112,17 @@ def carry_out(claim_id: uuid.UUID) -> None:
     it.
     """
     deadline = timezone.now() + leases.budget()
+    row = Watchdog.objects.select_related("claim").get(pk=claim_id)
     try:
-        dispatch = _reserve(claim_id, deadline)
+        dispatch = reserving.when_free(
+            row.session_id, partial(_may_reserve, row), partial(_order, row, deadline), deadline
+        )
     except NotFound:
         return
     if dispatch is not None:
         dispatching.carry_out(dispatch.pk, deadline)
     else:
         rearm(claim_id, timezone.now())
-
-
-def _reserve(claim_id: uuid.UUID, deadline: dt.datetime) -> Dispatch | None:
-    row = Watchdog.objects.select_related("claim").get(pk=claim_id)
-    with hints.Waiting(f"session:{row.session_id}") as waiting:
-        while True:
-            with transaction.atomic():
-                session = revisions.lock_session(row.session_id)
-                ready = _may_reserve(row, session)
-                if ready:
-                    return reserving.reserve(session, _order(row, deadline), timezone.now())
-            left = (deadline - timezone.now()).total_seconds() - 1
-            if ready is None or left <= 0:
-                return None
-            waiting.wait(left)
 
 
 def _may_reserve(row: Watchdog, session: Session) -> bool | None:

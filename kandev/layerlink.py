@@ -127,12 +127,18 @@ class Link:
     # Receiving
 
     async def _listen(self) -> None:
-        """Subscribes, and again after the layer failed or fell silent; the beats make silence tell."""
-        pause = BEAT_S / 4
-        while True:
+        """Subscribes, and again after the layer failed or fell silent; the beats make silence tell.
+
+        Every call into the layer is bounded: a layer that lost its connection in the middle of a call may never come
+        back from it, and would hold its lock against every sender meanwhile. It may swallow a cancel as well, so the
+        cancel of this task is looked up, not only caught.
+        """
+        pause, me = BEAT_S / 4, asyncio.current_task()
+        while me is None or not me.cancelling():
             try:
-                channel = await self._layer.new_channel()
-                await self._layer.group_add(GROUP, channel)
+                async with asyncio.timeout(SEND_S):
+                    channel = await self._layer.new_channel()
+                    await self._layer.group_add(GROUP, channel)
                 while True:
                     async with asyncio.timeout(DEAF_S):
                         message = await self._layer.receive(channel)
@@ -143,7 +149,8 @@ class Link:
             await asyncio.sleep(pause)
             pause = min(pause * 2, 2 * BEAT_S)
             with contextlib.suppress(Exception):
-                await self._layer.flush()
+                async with asyncio.timeout(SEND_S):
+                    await self._layer.flush()
 
     def _take(self, message: dict[str, Any]) -> None:
         sender = str(message.get("from", ""))

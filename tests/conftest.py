@@ -25,8 +25,12 @@ def database(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(database: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """SQLite in a file, as in production: threads and WAL behave differently in memory."""
+def django_db_modify_db_settings(
+    database: str, tmp_path_factory: pytest.TempPathFactory, django_db_modify_db_settings_parallel_suffix: None
+) -> None:
+    """SQLite in a file, as in production: threads and WAL behave differently in memory. A worker has a database of its
+    own.
+    """
     from django.db import connections
 
     if database == "sqlite":

@@ -53,6 +53,8 @@ def _set_environment(database: str) -> None:
     os.environ.pop("REDIS_URL", None)
     os.environ["SECRET_KEY"] = secrets.token_urlsafe(48)
     os.environ["DATABASE_URL"] = services.postgres_url() if database == "postgres" else "sqlite://:memory:"
+    if database == "postgres":
+        os.environ["TEST_DATABASE_URL"] = services.postgres_url()  # the workers of pytest-xdist use the same server
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:

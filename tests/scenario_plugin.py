@@ -15,6 +15,8 @@ import pytest
 ROW = re.compile(r"^[-|] \*{0,2}([A-MR]\d+a?)\*{0,2}( \(once\))?(?= )", re.MULTILINE)
 NARROWING = ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "stepwise", "collectonly")
 
+PROPERTY = "scenarios"
+
 # What only a machine with more programs can run says so in its reason, which the run prints.
 NOT_HERE = "not on this machine: "
 
@@ -45,7 +47,6 @@ class Scenarios:
     to_build: frozenset[str]
     whole: bool
     database: str
-    of_test: dict[str, set[str]] = field(default_factory=dict)
     passed: set[str] = field(default_factory=set)
     skipped: set[str] = field(default_factory=set)
 
@@ -54,11 +55,12 @@ class Scenarios:
             named = {str(row) for marker in item.iter_markers("scenario") for row in marker.args}
             if unknown := named - self.promises.rows - self.promises.rulings:
                 raise pytest.UsageError(f"{item.nodeid}: {_listed(unknown)} is not in docs/promises.md")
-            self.of_test[item.nodeid] = named
+            item.user_properties.append((PROPERTY, " ".join(sorted(named))))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """The rows travel with the report, because a test may have run in another process (pytest-xdist)."""
         if report.when == "call" and report.passed:
-            self.passed |= self.of_test.get(report.nodeid, set())
+            self.passed.update(row for name, rows in report.user_properties if name == PROPERTY for row in str(rows).split())
         if report.skipped and NOT_HERE not in str(report.longrepr):
             self.skipped.add(report.nodeid)
 
@@ -106,9 +108,9 @@ def _ids(file: Path) -> frozenset[str]:
 
 
 def _is_whole(config: pytest.Config) -> bool:
-    """Started without paths, and nothing narrows it."""
+    """Started without paths, and nothing narrows it. A worker of pytest-xdist sees a part, and judges nothing."""
     whole_tree = config.args_source is not pytest.Config.ArgsSource.ARGS
-    return whole_tree and not any(config.getoption(name, None) for name in NARROWING)
+    return whole_tree and not hasattr(config, "workerinput") and not any(config.getoption(name, None) for name in NARROWING)
 
 
 def _listed(rows: Iterable[str]) -> str:

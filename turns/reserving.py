@@ -6,12 +6,15 @@ If the process dies here, recovery deletes the reservation and gives the claimed
 
 import datetime as dt
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Max
+from django.utils import timezone
 
-from tasks import instances, revisions
+from tasks import hints, instances, revisions
 from tasks.models import Session
 from turns.models import Dispatch, DispatchKind, Turn
 
@@ -56,6 +59,25 @@ def reserve(session: Session, order: Order, now: dt.datetime) -> Dispatch:
         attended_until=order.attended_until,
         reserved_at=now,
     )
+
+
+def when_free(
+    session_id: uuid.UUID, may: Callable[[Session], bool | None], order: Callable[[], Order], deadline: dt.datetime
+) -> Dispatch | None:
+    """The reservation of `order()` as soon as `may` says True of the locked session; None when it says None (never
+    again), or a second before `deadline`, which the dispatch itself needs.
+    """
+    with hints.Waiting(f"session:{session_id}") as waiting:
+        while True:
+            with transaction.atomic():
+                session = revisions.lock_session(session_id)
+                ready = may(session)
+                if ready:
+                    return reserve(session, order(), timezone.now())
+            left = (deadline - timezone.now()).total_seconds() - 1
+            if ready is None or left <= 0:
+                return None
+            waiting.wait(left)
 
 
 def _start_after_newest(session_id: uuid.UUID, now: dt.datetime) -> dt.datetime:

@@ -205,6 +205,45 @@ async def test_a_silent_layer_counts_as_down_until_it_is_subscribed_again(bus: B
     assert one.resyncs == before + 1
 
 
+class Stuck(Bus):
+    """What a lost connection makes of the real layer: the first flush waits for a task that swallowed its cancel, and
+    keeps the lock that every sender needs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = asyncio.Lock()
+        self.flushes = 0
+
+    async def group_send(self, group: str, message: dict[str, Any]) -> None:
+        async with self.lock:
+            await super().group_send(group, message)
+
+    async def flush(self) -> None:
+        async with self.lock:
+            self.flushes += 1
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+
+async def test_a_layer_that_does_not_come_back_from_its_flush_is_given_up(make_end: MakeEnd) -> None:
+    bus = Stuck()
+    one, _ = await pair(bus, make_end)
+    bus.members.clear()
+    await hold(lambda: bus.flushes > 0)
+    await hold(lambda: one.link.connected)
+    await _tell_until_taken(one, "after")
+
+
+async def test_the_link_ends_although_the_layer_swallows_the_cancel(make_end: MakeEnd) -> None:
+    bus = Stuck()
+    one, _ = await pair(bus, make_end)
+    bus.members.clear()
+    await hold(bus.lock.locked)
+    async with asyncio.timeout(5):
+        await one.stop()
+
+
 @pytest.mark.scenario("R18")
 async def test_a_redis_that_is_stopped_and_started_loses_nothing(redis: Redis, make_end: MakeEnd) -> None:
     """The link starts before Redis does, and outlives its end."""
