@@ -7,6 +7,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCK := $(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes --no-header --no-emit-options \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
+# More workers than cores: most tests wait for a process of the product. `make test WORKERS=0` runs one after another.
+WORKERS ?= 3
+SUITE := -n $(WORKERS) --dist worksteal --durations 25
 CODE := kandev clarifications turns tasks tests manage.py
 
 .PHONY: run test check format requirements chromium
@@ -17,8 +20,8 @@ run: $(VENV)/run.stamp
 	exec $(BIN)/python manage.py runall
 
 test: check chromium
-	$(BIN)/python -m pytest --database sqlite
-	$(BIN)/python -m pytest --database postgres
+	$(BIN)/python -m pytest --database sqlite $(SUITE)
+	$(BIN)/python -m pytest --database postgres $(SUITE)
 
 # These two are only there so that the settings load; nothing is served or stored.
 check: export SECRET_KEY = check-only

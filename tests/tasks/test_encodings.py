@@ -75,7 +75,7 @@ def test_a_strange_id_in_a_path_is_a_404(scene: Scene, pk: str) -> None:
     assert scene["owner"].refused("POST", f"/task-sessions/{pk}/cancel", {}) == (404, "not_found")
 
 
-@pytest.mark.parametrize("pk", [5, 10**30, True, None, [], {}, "", "x", "\u0663" * 32, str(uuid.uuid4())[:-1]])
+@pytest.mark.parametrize("pk", [5, 10**30, True, None, [], {}, "", "x", "\u0663" * 32, str(uuid.UUID(int=7))[:-1]])
 def test_a_strange_id_in_a_body_is_a_400(scene: Scene, pk: Any) -> None:
     got = scene["owner"]("POST", "/tasks", {"workspace": pk, "title": "t"})
     assert got.status_code == 400
