@@ -60,7 +60,8 @@ class Scenarios:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """The rows travel with the report, because a test may have run in another process (pytest-xdist)."""
         if report.when == "call" and report.passed:
-            self.passed.update(row for name, rows in report.user_properties if name == PROPERTY for row in str(rows).split())
+            named = [str(rows).split() for name, rows in report.user_properties if name == PROPERTY]
+            self.passed.update(*named)
         if report.skipped and NOT_HERE not in str(report.longrepr):
             self.skipped.add(report.nodeid)
 
@@ -110,7 +111,8 @@ def _ids(file: Path) -> frozenset[str]:
 def _is_whole(config: pytest.Config) -> bool:
     """Started without paths, and nothing narrows it. A worker of pytest-xdist sees a part, and judges nothing."""
     whole_tree = config.args_source is not pytest.Config.ArgsSource.ARGS
-    return whole_tree and not hasattr(config, "workerinput") and not any(config.getoption(name, None) for name in NARROWING)
+    narrowed = hasattr(config, "workerinput") or any(config.getoption(name, None) for name in NARROWING)
+    return whole_tree and not narrowed
 
 
 def _listed(rows: Iterable[str]) -> str:
