@@ -125,6 +125,6 @@ class WaiterLeaseAdmin(OfSession):
 
 @admin.register(Watchdog)
 class WatchdogAdmin(OfSession):
-    list_display = ("claim", "session", "state", "due_at", "returned_at", "closed_because")
+    list_display = ("claim", "session", "state", "due_at", "owner", "returned_at", "closed_because")
     list_filter = ("state",)
     list_select_related = ("claim", "session")

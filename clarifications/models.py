@@ -133,6 +133,8 @@ class Watchdog(models.Model):
     turn_id = models.UUIDField()
     state = models.CharField(max_length=8, choices=WatchdogState.choices, default=WatchdogState.ARMED)
     due_at = models.DateTimeField()
+    # Who carries the fallback out: the generation of the process that began it.
+    owner = models.BigIntegerField(default=0)
     # The return was written to a connected client; only then do frames close it (RETURN_BEFORE_ACTIVITY).
     returned_at = models.DateTimeField(null=True, blank=True)
     # The last activity seen before the return was recorded; it counts when it came after the bytes were written.

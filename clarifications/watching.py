@@ -2,6 +2,8 @@
 
 It is a row, so any living process carries it out. States: armed → fallback → closed. Activity of the confirmed
 generation closes it once the return was recorded as written; a fallback that is under way then stops at its next step.
+A fallback has an owner, which each step restates: when its process is dead, any other arms the row again at once, and
+one that was only frozen finds its next step refused (E10).
 Other writers: the frames of the agent, a newer turn, the session's end. The session lock and guarded updates decide.
 """
 
@@ -12,12 +14,12 @@ from functools import partial
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clarifications import leases, wording
 from clarifications.models import Claim, WaiterLease, Watchdog, WatchdogState
-from tasks import hints, revisions
+from tasks import hints, instances, revisions
 from tasks.errors import NotFound
 from tasks.models import Session
 from turns import background, dispatching, draining, pausing, reserving
@@ -98,7 +100,7 @@ def _begin(claim_id: uuid.UUID, now: dt.datetime) -> bool:
                 mine.update(due_at=now + silence())
                 return False
             if Dispatch.objects.unsettled().filter(session=session).exists() or not mine.update(
-                state=WatchdogState.FALLBACK, due_at=now + leases.budget()
+                state=WatchdogState.FALLBACK, owner=instances.generation(), due_at=now + leases.budget()
             ):
                 return False
             pausing.cancel_locked(session.pk, current.pk, "nothing was heard since the answer was handed over", now)
@@ -109,10 +111,12 @@ def _begin(claim_id: uuid.UUID, now: dt.datetime) -> bool:
 
 def carry_out(claim_id: uuid.UUID) -> None:
     """The fallback: the end of the silent turn, then one dispatch; each step restates that the watchdog still wants
-    it.
+    it, of this process.
     """
     deadline = timezone.now() + leases.budget()
     row = Watchdog.objects.select_related("claim").get(pk=claim_id)
+    if row.owner != instances.generation():
+        return
     try:
         dispatch = reserving.when_free(
             row.session_id, partial(_may_reserve, row), partial(_order, row, deadline), deadline
@@ -122,12 +126,17 @@ def carry_out(claim_id: uuid.UUID) -> None:
     if dispatch is not None:
         dispatching.carry_out(dispatch.pk, deadline)
     else:
-        rearm(claim_id, timezone.now())
+        rearm(claim_id, row.owner, timezone.now())
+
+
+def _fallback(claim_id: uuid.UUID | None, owner: int) -> "QuerySet[Watchdog]":
+    """The row while this owner carries its fallback out, as a queryset."""
+    return Watchdog.objects.filter(pk=claim_id, state=WatchdogState.FALLBACK, owner=owner)
 
 
 def _may_reserve(row: Watchdog, session: Session) -> bool | None:
     """True now, False not yet, None not any more. Needs the session lock."""
-    wanted = Watchdog.objects.filter(pk=row.pk, state=WatchdogState.FALLBACK).exists()
+    wanted = row.owner == instances.generation() and _fallback(row.pk, row.owner).exists()
     current = Turn.objects.current_of(session.pk)
     if not wanted or session.terminal or current is None or current.pk != row.turn_id:
         return None
@@ -150,8 +159,8 @@ def _order(row: Watchdog, deadline: dt.datetime) -> reserving.Order:
 
 
 def may_attempt(dispatch: Dispatch) -> bool:
-    """The second check, inside the attempt: silence still stands (K3)."""
-    return Watchdog.objects.filter(pk=dispatch.claim_id, state=WatchdogState.FALLBACK).exists()
+    """The second check, inside the attempt: silence still stands (K3), and the fallback is still this owner's (E10)."""
+    return _fallback(dispatch.claim_id, dispatch.owner).exists()
 
 
 def published(dispatch: Dispatch) -> None:
@@ -166,22 +175,25 @@ def undone(dispatch: Dispatch, now: dt.datetime) -> None:
     if code == ALREADY:
         _close(Watchdog.objects.filter(pk=dispatch.claim_id, state__in=OPEN), ALREADY)
     elif dispatch.claim_id is not None:
-        rearm(dispatch.claim_id, now)
+        rearm(dispatch.claim_id, dispatch.owner, now)
 
 
-def rearm(claim_id: uuid.UUID, now: dt.datetime) -> None:
-    """fallback → armed; retried while the turn is current, shown as stuck meanwhile (R24)."""
-    rows = Watchdog.objects.filter(pk=claim_id, state=WatchdogState.FALLBACK)
+def rearm(claim_id: uuid.UUID, owner: int, now: dt.datetime) -> None:
+    """fallback → armed, for its owner; retried while the turn is current, shown as stuck meanwhile (R24)."""
+    rows = _fallback(claim_id, owner)
     rows.update(state=WatchdogState.ARMED, due_at=now + min(silence(), dt.timedelta(seconds=5)))
 
 
 def take_over() -> None:
-    """A fallback whose process died before it reserved is armed again (K6); one with a dispatch is that dispatch's.
+    """A fallback without a dispatch whose process is dead is armed again at once (K6), and so is one that this
+    process' own task left behind; one with a dispatch is that dispatch's. A living peer's is never touched.
 
     `due_at` of a fallback is the end of the budget that its task has; a task that lives gives up before that.
     """
     now = timezone.now()
     riding = Dispatch.objects.unsettled().filter(kind=DispatchKind.FALLBACK).values("claim_id")
-    rows = Watchdog.objects.filter(state=WatchdogState.FALLBACK, due_at__lt=now).exclude(pk__in=riding)
+    mine = Q(owner=instances.generation(), due_at__lt=now)
+    left = Watchdog.objects.filter(~Q(owner__in=instances.alive_ids()) | mine, state=WatchdogState.FALLBACK)
+    rows = left.exclude(pk__in=riding)
     if rows.exists():  # on SQLite a write takes the one lock even when it finds nothing
         rows.update(state=WatchdogState.ARMED, due_at=now)

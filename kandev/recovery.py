@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from clarifications import recovering as claims
+from clarifications import watching
 from kandev import publisher
 from turns import recovering as dispatches
 
@@ -62,6 +63,7 @@ def steps() -> tuple[Callable[[], object], ...]:
         turn_store.forget_dead_sockets,
         answer_store.detach_dead_waiters,
         answer_store.expire_ended,
+        watching.take_over,
     )
 
 

@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from clarifications import watching
 from clarifications.models import Watchdog
+from tasks import instances
 from tests.recovery.crashing import killed_at, reborn, recover, sweep, time_passes
 from tests.recovery.steady import prompted, runner_of
 from tests.support.climbing import Question, answers
 from tests.support.threads import beside
 from tests.support.waiting import until
 from turns import background, dispatching, incoming
-from turns.models import EndReason
+from turns.models import Dispatch, DispatchKind, EndReason
 
 
 @pytest.mark.scenario("K6")
 def test_a_fallback_whose_process_died_before_its_dispatch_is_begun_again(asked_: Question) -> None:
-    from clarifications import watching
-
     agent = asked_.waits(writes=False)
     assert asked_.respond(answers(text="first")).short == (200, True)
     agent.ended()
@@ -37,13 +37,89 @@ def test_a_fallback_whose_process_died_before_its_dispatch_is_begun_again(asked_
     assert prompted(asked_.stage, "first") == 1
 
 
+def begun(asked: Question) -> Watchdog:
+    """Silence is over and this process has begun the fallback, whose task is not there; the silent turn runs on."""
+    runner = runner_of(asked.stage)
+    runner.on_cancel = runner.ignore
+    agent = asked.waits(writes=False)
+    assert asked.respond(answers(text="first")).short == (200, True)
+    agent.ended()
+    time_passes()
+    assert watching._begin(asked.claims[0].pk, timezone.now())
+    row = Watchdog.objects.get()
+    assert (row.state, row.owner) == ("fallback", instances.generation())
+    return row
+
+
+@pytest.mark.scenario("K6", "E9")
+def test_a_fallback_of_a_dead_process_is_taken_over_at_once(asked_: Question) -> None:
+    row = begun(asked_)
+    watching.take_over()
+    row.refresh_from_db()
+    assert row.state == "fallback"
+    reborn()
+    recover(runner_of(asked_.stage))
+    row.refresh_from_db()
+    assert (row.state, row.due_at < timezone.now()) == ("armed", True)
+    asked_.stage.says("cancelled")
+    sweep()
+    assert (Watchdog.objects.get().closed_because, prompted(asked_.stage, "first")) == ("fallback", 1)
+
+
+@pytest.mark.scenario("E9")
+def test_a_fallback_of_a_living_peer_is_left_to_it_however_late_it_is(asked_: Question) -> None:
+    """The negative control: dead, the same row is taken over."""
+    row = begun(asked_)
+    peer = row.owner
+    instances.register()
+    time_passes()
+    sweep()
+    row.refresh_from_db()
+    assert (row.state, row.owner) == ("fallback", peer)
+    instances.end(peer)
+    sweep()
+    row.refresh_from_db()
+    assert row.state == "armed"
+
+
+@pytest.mark.scenario("E10", "K6")
+@pytest.mark.parametrize("fenced", [True, False], ids=["taken over", "still its own"])
+def test_a_frozen_process_that_wakes_finds_the_steps_of_its_fallback_refused(asked_: Question, fenced: bool) -> None:
+    """It is frozen while it waits for the end of the silent turn. The negative control: not taken over, it goes on."""
+    row = begun(asked_)
+    waiting = beside(watching.carry_out, row.pk)
+    if fenced:
+        Watchdog.objects.update(owner=row.owner + 1)
+    asked_.stage.says("cancelled")
+    waiting.result(20)
+    background.settle()
+    row.refresh_from_db()
+    assert prompted(asked_.stage, "first") == (0 if fenced else 1)
+    assert row.state == ("fallback" if fenced else "closed")
+
+
+@pytest.mark.scenario("E10", "K6")
+def test_a_frozen_process_neither_begins_nor_attempts_a_fallback_that_another_one_has(asked_: Question) -> None:
+    row = begun(asked_)
+    asked_.stage.says("cancelled")
+    Watchdog.objects.update(owner=row.owner + 1)
+    watching.carry_out(row.pk)
+    assert Watchdog.objects.get().state == "fallback"
+    mine = Dispatch(kind=DispatchKind.FALLBACK, claim_id=row.pk, owner=row.owner)
+    assert not watching.may_attempt(mine)
+    watching.rearm(row.pk, row.owner, timezone.now())
+    assert Watchdog.objects.get().state == "fallback"
+    Watchdog.objects.update(owner=row.owner)
+    assert watching.may_attempt(mine)
+    watching.carry_out(row.pk)
+    assert prompted(asked_.stage, "first") == 1
+
+
 @pytest.mark.scenario("K4", "R19")
 @pytest.mark.parametrize(("kind", "stops"), [("message", True), ("thinking", True), ("tool", True), ("status", False)])
 def test_activity_stops_a_fallback_in_flight_and_its_own_cancel_does_not(
     asked_: Question, kind: str, stops: bool
 ) -> None:
-    from clarifications import watching
-
     runner = runner_of(asked_.stage)
     runner.on_cancel = runner.ignore
     agent = asked_.waits()

@@ -13,14 +13,14 @@ from tests.recovery.steady import SteadyRunner
 from tests.support.climbing import Outcome, Question, Stage, answers
 from tests.support.threads import Agent
 from tests.support.waiting import until
-from turns import admitting, attempting, background, draining, publishing, settling
+from turns import admitting, attempting, background, draining, publishing, reserving, settling
 from turns.models import Admission
 
 FAULTS = ("lost", "failed")
 DETACHED: tuple[tuple[Any, str], ...] = (
     (claiming, "_try"),
     (delivering, "_detach"),
-    (delivering, "_reserve"),
+    (reserving, "when_free"),
     (attempting, "attempt"),
     (settling, "accept"),
     (publishing, "_announce"),
