@@ -3,12 +3,18 @@
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Held, Open, both_sizes
+from tests.browser.conftest import PHONE, Held, Open, both_sizes
 from tests.browser.stage import TWO, Stage
 
 pytestmark = pytest.mark.once
+
+
+def to_next_question(page: Page) -> None:
+    """On a phone several questions are steps; on a desk all are seen."""
+    if page.viewport_size == {"width": PHONE[0], "height": PHONE[1]}:
+        page.get_by_role("button", name="Next").click()
 
 
 @both_sizes
@@ -25,6 +31,7 @@ def test_a_question_appears_is_answered_and_reaches_the_agent(stage: Stage, open
     expect(page.locator(".tabs [aria-current]")).to_have_attribute("data-pending", "clarification")
 
     page.get_by_role("radio", name="PostgreSQL").check()
+    to_next_question(page)
     page.get_by_role("checkbox", name="Unit tests").check()
     page.get_by_role("checkbox", name="Load test").check()
     page.get_by_role("group", name=re.compile("Which checks")).get_by_label("In your own words").fill("only at night")
@@ -61,12 +68,13 @@ def test_a_refused_hand_over_keeps_everything_and_a_retry_delivers_it(stage: Sta
     page = open_page("owner", stage.task_url())
     expect(page.get_by_text("The agent has paused. Your answer starts it again.")).to_be_visible()
     page.get_by_role("radio", name="SQLite").check()
-    page.get_by_role("checkbox", name="Type check").check()
     page.get_by_label("In your own words").first.fill("keep it small")
+    to_next_question(page)
+    page.get_by_role("checkbox", name="Type check").check()
     stage.runner.refusing = True
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_role("alert").filter(has_text=re.compile(".+"))).to_be_visible(timeout=40_000)
-    expect(page.get_by_role("radio", name="SQLite")).to_be_checked()
+    expect(page.get_by_role("radio", name="SQLite", include_hidden=True)).to_be_checked()
     expect(page.get_by_role("checkbox", name="Type check")).to_be_checked()
     expect(page.get_by_label("In your own words").first).to_have_value("keep it small")
 

@@ -63,6 +63,10 @@ export function forget(form) {
   sync.forget(form);
 }
 
+// Which of several questions is seen, on a phone.
+export const keepStep = (form, index) => drafts.save(key(form), { step: index });
+export const keptStep = (form) => Number(drafts.load(key(form)).step) || 0;
+
 // {question id: JSON of [selected, text]}, the reason of a Skip under "".
 function values(form) {
   const pairs = gather(form).map((answer) => [answer.question_id, JSON.stringify([answer.selected_options, answer.custom_text])]);

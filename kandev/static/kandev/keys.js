@@ -2,6 +2,7 @@
 
 import * as answers from "./answers.js";
 import * as question from "./question.js";
+import * as steps from "./steps.js";
 
 const { gettext } = window;
 const formOf = (target) => target.closest?.("[data-question-form]");
@@ -99,7 +100,7 @@ function choose(event) {
   if (writes(event.target)) return;
   const form = formOf(event.target) || document.querySelector("[data-bundle]:not([data-settled], [data-folded]) [data-question-form]:not([data-read-only])");
   if (!form) return;
-  const here = event.target.closest?.("fieldset[data-question]") || answers.unanswered(form)[0] || answers.questions(form)[0];
+  const here = event.target.closest?.("fieldset[data-question]") || steps.current(form) || answers.unanswered(form)[0] || answers.questions(form)[0];
   const input = answers.options(here)[Number(event.key) - 1];
   if (!input || input.disabled) return;
   event.preventDefault();
@@ -113,7 +114,7 @@ export function install() {
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("[data-question-form]")) return;
     event.preventDefault();
-    question.submit(event.target);
+    if (!steps.forward(event.target)) question.submit(event.target);
   });
   document.addEventListener("input", (event) => {
     const form = formOf(event.target);

@@ -15,6 +15,7 @@ import * as queue from "./queue.js";
 import * as reconcile from "./reconcile.js";
 import * as scroll from "./scroll.js";
 import { connect } from "./socket.js";
+import * as steps from "./steps.js";
 import * as times from "./times.js";
 
 const title = document.title;
@@ -31,7 +32,7 @@ document.body.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) signedOut();
 });
 
-[reconcile, question, permission, keys, composer, queue, attention, forms, activate, scroll].forEach((module) => module.install());
+[reconcile, question, steps, permission, keys, composer, queue, attention, forms, activate, scroll].forEach((module) => module.install());
 startAll(document.body);
 times.keepTelling();
 drafts.sweep();

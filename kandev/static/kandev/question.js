@@ -7,6 +7,7 @@ import * as answers from "./answers.js";
 import * as outcome from "./outcome.js";
 import { onFresh } from "./fresh.js";
 import { refresh } from "./socket.js";
+import * as steps from "./steps.js";
 
 const { gettext } = window;
 
@@ -38,6 +39,7 @@ function ready(form) {
   clearMarks(form);
   const long = [...form.querySelectorAll("[data-custom]")].find((field) => !answers.count(field));
   if (long) {
+    steps.reveal(form, long.closest("fieldset"));
     long.focus();
     return false;
   }
@@ -47,6 +49,7 @@ function ready(form) {
   if (all || !blank.length || form.dataset.blankAccepted) return !all;
   form.dataset.blankAccepted = "1";
   blank.forEach((question) => mark(question, gettext("Not answered yet. Submit once more to leave it blank.")));
+  steps.reveal(form, blank[0]);
   blank[0].scrollIntoView({ block: "nearest" });
   showError(form, gettext("Some questions are not answered yet. Submit once more to leave them blank."), { focus: true });
   return false;
@@ -140,6 +143,8 @@ function markFields(form, fields) {
     const index = Number((name.match(/answers\D*(\d+)/) || [])[1]);
     if (all[index]) mark(all[index], [sentences].flat().join(" "));
   });
+  const first = all.find((question) => !question.querySelector("[data-field-error]").hidden);
+  if (first) steps.reveal(form, first);
 }
 
 // ---- the same form, sent as an ordinary message
