@@ -4,11 +4,12 @@ import datetime as dt
 import uuid
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clarifications.errors import UnknownClarification
 from clarifications.models import Claim, ClaimState, WaiterLease
-from tasks import access
+from tasks import access, prepared
 from tasks.errors import Forbidden, NotFound
 from tasks.models import Session
 from tasks.principals import Need, Principal
@@ -64,7 +65,13 @@ def reach(principal: Principal, pending_id: str, need: Need = Need.READ) -> Bund
 def _rows(pending_id: str) -> list[Message]:
     if not 0 < len(pending_id) <= MAX_ID or "\0" in pending_id:
         return []
-    return list(Message.objects.bundle(pending_id))
+    return stored(pending_id)
+
+
+@prepared.rows
+def stored(pending_id: str) -> QuerySet[Message]:
+    """The bundle's rows as they are."""
+    return Message.objects.bundle(pending_id)
 
 
 def _check_others(principal: Principal, rows: list[Message]) -> None:
@@ -96,7 +103,9 @@ def newest_claim(pending_id: str) -> Claim | None:
 
 
 def is_provisional(claim: Claim) -> bool:
-    """The hand-over is under way; once nobody can know its outcome the bundle shows as terminal (contract 4)."""
-    if claim.state in (ClaimState.FINALIZED, ClaimState.RETIRED):
+    """The hand-over is under way. Confirmed or accepted it is over: the answer is delivered, whatever of its records is
+    still to be written (rulings, Delivery). Once nobody can know its outcome the bundle shows as terminal (contract 4).
+    """
+    if claim.state != ClaimState.CLAIMED:
         return False
     return not Dispatch.objects.filter(claim_id=claim.pk, ambiguous=True).unsettled().exists()

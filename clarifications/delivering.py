@@ -193,6 +193,7 @@ def _after_fault(claim: Claim, session: Session, error: Exception) -> dict[str, 
         raise
     except Exception:
         logger.exception("claim %s: the rollback failed as well", claim.pk)
+        finalizing.owe(claim.pk)
         raise DispatchAmbiguous from error
     if claim.state == ClaimState.CLAIMED:
         raise DispatchAmbiguous from error
@@ -204,8 +205,9 @@ def _conclude(claim: Claim, session: Session) -> dict[str, Any]:
     if claim.state == ClaimState.CONFIRMED:
         try:
             finalizing.finalize(claim, ClaimState.CONFIRMED, session)
-        except Exception:  # the agent has it; the sweep finalizes
+        except Exception:  # the agent has it; the next sweep finalizes
             logger.exception("claim %s was confirmed but not finalized yet", claim.pk)
+            finalizing.owe(claim.pk)
     if claim.state == ClaimState.RETIRED:
         raise NotActive
     if claim.state == ClaimState.RESTORED:

@@ -4,6 +4,7 @@ If the process dies before the commit, recovery finalizes a confirmed claim and 
 """
 
 import datetime as dt
+import uuid
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,22 @@ from tasks import failpoints, hints, revisions
 from tasks.models import Session
 from turns import background, completing
 from turns.models import Message
+
+# Handed-over claims of this process whose finalize failed: its next sweep makes it up. If the process dies, a peer's.
+_owed: set[uuid.UUID] = set()
+
+
+def owe(claim_id: uuid.UUID) -> None:
+    """The responder could not finalize, or could not even learn whether its claim was confirmed."""
+    _owed.add(claim_id)
+
+
+def owed() -> list[Claim]:
+    """The claims to finalize now; one that is neither confirmed nor open any more is forgotten."""
+    wanted = list(_owed)
+    rows = {row.pk: row for row in Claim.objects.open().filter(pk__in=wanted)} if wanted else {}
+    _owed.difference_update(pk for pk in wanted if pk not in rows)
+    return [row for row in rows.values() if row.state == ClaimState.CONFIRMED]
 
 
 def finalize(claim: Claim, expected: ClaimState, session: Session) -> bool:

@@ -15,8 +15,6 @@ from tasks.models import TERMINAL
 from turns.models import QUESTION, Dispatch, Message
 from turns.querysets import PENDING, MessageQuerySet
 
-SETTLED = (ClaimState.FINALIZED, ClaimState.RETIRED)
-
 
 class BundleQuerySet(MessageQuerySet):
     def heads(self) -> BundleQuerySet:
@@ -84,4 +82,4 @@ def _provisional() -> QuerySet[Claim]:
     newest = Claim.objects.filter(pending_id=OuterRef("pending_id")).exclude(state=ClaimState.RESTORED)
     first = newest.order_by("-responded_at", "-id").values("pk")[:1]
     unknown = Dispatch.objects.filter(claim_id=OuterRef("pk"), ambiguous=True).unsettled()
-    return Claim.objects.filter(pk=Subquery(first)).exclude(state__in=SETTLED).filter(~Exists(unknown))
+    return Claim.objects.filter(pk=Subquery(first)).filter(~Exists(unknown), state=ClaimState.CLAIMED)

@@ -84,5 +84,5 @@ def _open_after_end() -> list[uuid.UUID]:
 
 def sweep() -> None:
     """The running process' sweep: one failure does not keep the others from their turn (R15)."""
-    for claim in Claim.objects.unattended(timezone.now()).order_by("responded_at"):
+    for claim in (*Claim.objects.unattended(timezone.now()).order_by("responded_at"), *finalizing.owed()):
         _backoff.run(claim.pk, partial(recover_claim, claim))

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from clarifications import finalizing
 from clarifications.models import ClaimState, WaiterLease
 from kandev import recovery, sweeping
 from tasks import ending, events, instances
 from tasks.models import Instance, SessionState
-from tests.recovery.crashing import killed_at, reborn, recover, sweep, time_passes
+from tests.recovery.crashing import commits_fail, killed_at, reborn, recover, sweep, time_passes
 from tests.recovery.steady import prompted, runner_of
 from tests.support.climbing import Question, Stage, add_row, add_turn, answers
 from tests.support.threads import beside
@@ -312,6 +313,28 @@ def test_a_confirmed_claim_is_finalized_by_recovery(asked_: Question) -> None:
     recover()
     assert [claim.state for claim in asked_.claims] == [ClaimState.FINALIZED]
     assert "response_delivery_pending" not in asked_.rows[0].metadata
+
+
+@pytest.mark.scenario("C1", "R16")
+def test_a_confirmed_answer_shows_as_handed_over_and_what_failed_after_it_is_made_up_at_once(
+    asked_: Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = asked_.waits()
+    commits_fail(monkeypatch, "failed", finalizing, "finalize")
+    assert asked_.respond(answers(text="first")).short == (200, True)
+    assert agent.ended().code == "answered"
+    (claim,) = asked_.claims
+    assert (claim.state, asked_.state) == (ClaimState.CONFIRMED, "terminal")
+    assert asked_.respond(answers(text="second")).body["delivery"] == "delivered"
+    # The negative control: a sweep that was not told leaves it to the responder until the budgets end.
+    finalizing._owed.clear()
+    sweep()
+    assert asked_.claims[0].state == ClaimState.CONFIRMED
+    finalizing.owe(claim.pk)
+    sweep()
+    assert asked_.claims[0].state == ClaimState.FINALIZED
+    sweep()
+    assert not finalizing._owed
 
 
 @pytest.mark.scenario("E12")
