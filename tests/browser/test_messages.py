@@ -79,6 +79,34 @@ def test_an_answer_that_meets_not_active_goes_on_as_one_message(stage: Stage, op
     assert len([text for text in stage.user_messages() if "and soon" in text]) == 1
 
 
+@both_sizes
+@pytest.mark.scenario("L1", "L5")
+def test_the_answer_as_a_message_is_offered_in_one_place(stage: Stage, open_page: Open) -> None:
+    stage.ask()
+    stage.runner.finish(stage.dispatch)
+    page = open_page("owner", stage.task_url())
+    expect(page.locator("[data-connection=live]")).to_be_attached()
+    page.get_by_label("In your own words").fill("and soon")
+    stage.prompt(stage.session, "Go on without it")
+    expect(page.locator("[data-outcome]")).to_contain_text("The conversation went on without an answer")
+    expect(page.locator(".history-question")).to_contain_text("Not answered.")
+    offer = page.get_by_role("button", name="Answer as new message")
+    expect(offer).to_have_count(1)
+    offer.click()
+    expect(offer).to_have_count(0)
+    page.route("**/late-answer", lambda route: route.abort())
+    page.get_by_role("button", name="Send as new message").click()
+    expect(page.get_by_text("The server could not be reached.")).to_be_visible()
+    stage.runner.finish(stage.runner.dispatched(2))
+    expect(page.get_by_text("Ready for a message.")).to_be_attached()
+    expect(offer).to_have_count(0)
+    page.unroute("**/late-answer")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("[data-outcome]")).to_contain_text("Sent to the agent as a new message.")
+    expect(offer).to_have_count(1)
+    assert "and soon" in stage.runner.dispatched(3)["prompt"]
+
+
 @pytest.mark.scenario("L4", "R36")
 def test_a_skip_that_meets_not_active_only_closes(stage: Stage, open_page: Open) -> None:
     stage.ask()

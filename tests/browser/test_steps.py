@@ -1,9 +1,12 @@
 """Several questions: on a phone one at a time, on a desk and without scripts the plain long form."""
 
-import pytest
-from playwright.sync_api import Locator, Page, expect
+from collections.abc import Callable
+from typing import Any
 
-from tests.browser.conftest import PHONE, Open, both_sizes
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.browser.conftest import DESKTOP, PHONE, House, Open, both_sizes
 from tests.browser.stage import TWO, Stage
 
 pytestmark = pytest.mark.once
@@ -152,3 +155,30 @@ def test_one_question_has_no_steps(stage: Stage, open_page: Open) -> None:
     page = asked(stage, open_page)
     expect(page.get_by_role("button", name="Submit")).to_be_visible()
     expect(page.get_by_role("button", name="Next")).to_have_count(0)
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_without_scripts_the_long_form_is_enough(
+    stage: Stage, browser: Browser, house: House, cookies: Callable[[str], Any], size: Size
+) -> None:
+    waiting = stage.wait(stage.ask(THREE))
+    width, height = size
+    context = browser.new_context(
+        java_script_enabled=False, viewport={"width": width, "height": height}, storage_state=cookies("owner")
+    )
+    page = context.new_page()
+    page.goto(f"{house.url}/questions")
+    expect(form(page).locator("fieldset:visible")).to_have_count(3)
+    for name in ("Next", "Back", "Skip all…"):
+        expect(page.get_by_role("button", name=name)).to_have_count(0)
+    page.get_by_role("radio", name="SQLite").check()
+    page.get_by_role("checkbox", name="Load test").check()
+    page.locator("[data-custom]").nth(1).fill("at night\nor never")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("heading", name="Your answer reached the agent.")).to_be_visible()
+    assert waiting.result(20)[1]["answers"] == [
+        {"question_id": "db", "selected_options": ["lite"], "custom_text": ""},
+        {"question_id": "checks", "selected_options": ["load"], "custom_text": "at night\nor never"},
+        {"question_id": "when", "selected_options": [], "custom_text": ""},
+    ]
+    context.close()

@@ -1,6 +1,7 @@
 // Hands on a question form: buttons, typing, and the keyboard. Numbers choose, Ctrl/Cmd+Enter submits, Escape only closes.
 
 import * as answers from "./answers.js";
+import * as offers from "./offers.js";
 import * as question from "./question.js";
 import * as steps from "./steps.js";
 
@@ -40,6 +41,7 @@ export function close(article) {
   if (article.dataset.settled || article.id.startsWith("late-")) {
     const next = document.querySelector("[data-bundle]:not([data-settled]) h2, #composer-text");
     article.remove();
+    offers.settle();
     next?.focus({ preventScroll: true });
     return;
   }

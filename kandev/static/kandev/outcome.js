@@ -2,6 +2,7 @@
 
 import { announce } from "./announce.js";
 import { labelsOf, questions } from "./answers.js";
+import * as offers from "./offers.js";
 
 const { gettext } = window;
 
@@ -26,8 +27,9 @@ function answersOf(form, answers) {
 export function show(form, { title, detail = "", tone = "good", answers = [], actions = [] }) {
   const article = form.closest("[data-bundle]");
   const place = article.querySelector("[data-outcome]");
-  const buttons = actions.map(({ label, run }) => {
+  const buttons = actions.map(({ label, run, late = false }) => {
     const button = Object.assign(element("button", label), { type: "button" });
+    button.toggleAttribute("data-offers-late", late);
     button.addEventListener("click", run);
     return button;
   });
@@ -39,6 +41,7 @@ export function show(form, { title, detail = "", tone = "good", answers = [], ac
   form.hidden = true;
   article.dataset.settled = "1";
   article.querySelectorAll(".note, .context").forEach((part) => { part.hidden = true; });
+  offers.settle();
   const had = article.contains(document.activeElement) || document.activeElement === document.body;
   announce(title);
   if (had) {
@@ -54,4 +57,5 @@ export function hide(form) {
   form.hidden = false;
   delete article.dataset.settled;
   article.querySelectorAll(".note, .context").forEach((part) => { part.hidden = false; });
+  offers.settle();
 }

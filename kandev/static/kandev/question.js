@@ -4,6 +4,7 @@
 import { ENDED, call, explain, isCode, post } from "./api.js";
 import { showError } from "./announce.js";
 import * as answers from "./answers.js";
+import * as offers from "./offers.js";
 import * as outcome from "./outcome.js";
 import { onFresh } from "./fresh.js";
 import { refresh } from "./socket.js";
@@ -118,11 +119,12 @@ export function lost(form, body, given) {
   const title = mine ? gettext("Your answer had already arrived.")
     : body.status === "rejected" ? gettext("Somebody else skipped this question first.") : gettext("Somebody else answered first:");
   const detail = { pending: gettext("It is being handed over to the agent."), undelivered: gettext("It never reached the agent.") }[body.delivery] || "";
-  const actions = body.delivery === "undelivered" ? [{ label: gettext("Answer as new message"), run: () => reopenLate(form) }] : [];
+  const actions = body.delivery === "undelivered" ? [lateAction(form)] : [];
   if (!mine && given && given.length) actions.push(copyAction(form));
   settled(form, { title, detail, tone: "plain", answers: (body.response || {}).answers || [], actions }, { keep: !mine });
 }
 
+const lateAction = (form) => ({ label: gettext("Answer as new message"), run: () => reopenLate(form), late: true });
 const copyAction = (form) => ({ label: gettext("Copy my text"), run: () => copy(form) });
 
 function unsure(form, reply, given) {
@@ -151,6 +153,7 @@ function markFields(form, fields) {
 
 function becomeLate(form) {
   form.dataset.mode = "late";
+  offers.settle();
   form.querySelector("[data-submit]").dataset.text = gettext("Send as new message");
   form.querySelectorAll("[data-skip-open], [data-skip-row]").forEach((part) => { part.hidden = true; });
   const note = article(form).querySelector(".note");
@@ -222,7 +225,6 @@ async function elsewhere(form, bundle) {
   const statuses = bundle.questions.map((question) => question.status);
   const given = bundle.questions.map((question) => question.response).filter(Boolean);
   const kept = answers.holdsSomething(form) ? [copyAction(form)] : [];
-  const late = { label: gettext("Answer as new message"), run: () => reopenLate(form) };
   const say = (title, rest = {}) => outcome.show(form, { title, tone: "plain", actions: kept, ...rest });
   if (bundle.state === "delivery_claimed") say(gettext("Somebody else's answer is being handed over…"), { answers: given });
   else if (statuses.includes("answered")) say(gettext("Answered elsewhere:"), { answers: given });
@@ -230,7 +232,7 @@ async function elsewhere(form, bundle) {
   else if (statuses.includes("cancelled")) say(gettext("The agent has withdrawn this question."));
   else if (await sessionEnded(bundle)) {
     say(gettext("This session has ended, so nothing can reach it. Your text is kept: copy it if you need it elsewhere."), { actions: kept });
-  } else say(gettext("The conversation went on without an answer; the agent no longer waits for one."), { actions: [late, ...kept] });
+  } else say(gettext("The conversation went on without an answer; the agent no longer waits for one."), { actions: [lateAction(form), ...kept] });
 }
 
 async function sessionEnded(bundle) {
@@ -259,7 +261,9 @@ export function install() {
     answers.restore(form);
     form.querySelectorAll("[data-limit]").forEach(answers.count);
     showClear(form);
+    offers.settle();
   });
+  onFresh("[data-late-button]", offers.settle);
   document.addEventListener("kandev:gone", (event) => { if (event.target.matches("[data-bundle]")) gone(event.target); });
   document.addEventListener("kandev:still", (event) => { if (event.target.matches("[data-bundle]")) still(event.target, event.detail); });
   document.addEventListener("kandev:back", (event) => { if (event.target.matches("[data-bundle]")) back(event.target); });
