@@ -12,14 +12,14 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.db.models import Exists
+from django.db.models import Exists, QuerySet
 from django.utils import timezone
 
 from clarifications import bundles, leases, rows, shapes
 from clarifications.answers import Submission
 from clarifications.errors import NotActive
 from clarifications.models import Claim, ClaimPath, ClaimState, WaiterLease
-from tasks import breaks, hints, instances, revisions
+from tasks import breaks, hints, instances, prepared, revisions
 from tasks.errors import NotFound, Unavailable
 from tasks.principals import Principal
 from turns.models import Dispatch, DispatchState, Message
@@ -76,8 +76,7 @@ def _try(principal: Principal, bundle: bundles.Bundle, said: Submission, claim_i
             revisions.lock_session(bundle.session.pk)
         except NotFound:
             raise NotActive from None
-        asked = Message.objects.bundle(bundle.pending_id).with_active().annotate(**_is_waited(bundle.pending_id))
-        found = list(asked.select_for_update(of=("self",)))
+        found = _asked(bundle.pending_id)
         turn_id = bundles.turn_identity(found)
         if turn_id is None or not bundles.well_formed(found) or not _may_claim(found):
             return _not_mine(bundle, found)
@@ -86,9 +85,13 @@ def _try(principal: Principal, bundle: bundles.Bundle, said: Submission, claim_i
         return _store(principal, bundle, said, found, turn_id, claim_id)
 
 
-def _is_waited(pending_id: str) -> dict[str, Any]:
-    """An annotation: whether anything waits. Leases come and go under the session lock."""
-    return {"is_waited": Exists(WaiterLease.objects.filter(pending_id=pending_id, claim_id__isnull=True))}
+@prepared.rows
+def _asked(pending_id: str) -> QuerySet[Message]:
+    """The bundle's rows, locked, with the rule's verdict and whether anything waits. Leases come and go under the
+    session lock.
+    """
+    waits = {"is_waited": Exists(WaiterLease.objects.filter(pending_id=pending_id, claim_id__isnull=True))}
+    return Message.objects.bundle(pending_id).with_active().annotate(**waits).select_for_update(of=("self",))
 
 
 def _may_claim(found: list[Message]) -> bool:
@@ -106,7 +109,7 @@ def _store(
     now = timezone.now()
     mine = [row for row in found if row.status in ("", "pending")]
     rows.write(mine, lambda metadata: _answered(metadata, said, claim_id), now)
-    made = Claim.objects.create(
+    made = Claim(
         id=claim_id,
         pending_id=bundle.pending_id,
         session_id=bundle.session.pk,
@@ -120,6 +123,7 @@ def _store(
         owner=instances.generation(),
         attended_until=now + dt.timedelta(seconds=settings.KANDEV_DELIVERY_TIMEOUT_S) + SLACK,
     )
+    prepared.insert(made)
     made.claimed_rows, made.nobody_waits = mine, not any(getattr(row, "is_waited", True) for row in found)
     revisions.advance(bundle.session.pk, last_activity_at=now)
     hints.after_commit(leases.topic(bundle.pending_id))

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clarifications import answers, bundles, shapes
 from clarifications.models import Draft
 from clarifications.questions import Faults
+from tasks import prepared
 from tasks.errors import Invalid, NotFound
 from tasks.principals import Need, Principal
 from turns.models import Message
@@ -96,7 +98,12 @@ def drop(principal: Principal, pending_id: str) -> None:
 def forget(principal: Principal, pending_id: str) -> None:
     """Whatever this person had entered for the bundle is over. Again is a no-op."""
     if principal.user is not None:
-        Draft.objects.filter(user=principal.user, pending_id=pending_id).delete()
+        _forget(principal.user.pk, pending_id)
+
+
+@prepared.delete
+def _forget(user_id: int, pending_id: str) -> QuerySet[Draft]:
+    return Draft.objects.filter(user=user_id, pending_id=pending_id)
 
 
 def of(principal: Principal, pending_ids: Iterable[str]) -> dict[str, dict[str, Any]]:

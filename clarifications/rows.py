@@ -1,10 +1,11 @@
 """Writing question rows: status, response and marks change together, with one event a row. Needs the session lock."""
 
 import datetime as dt
+import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tasks import revisions
+from tasks import prepared, revisions
 from tasks.models import Session
 from turns import transcript
 from turns.models import Message
@@ -23,9 +24,14 @@ def write_counted(rows: list[Message], change: Change, now: dt.datetime) -> int:
     revisions.require_transaction()
     for row in rows:
         row.metadata, row.updated_at = change(dict(row.metadata)), now
-    if len(rows) == 1:  # the same statement, built in a third of the time
-        return Message.objects.filter(pk=rows[0].pk).update(metadata=rows[0].metadata, updated_at=now)
+    if len(rows) == 1:
+        return _write_one(rows[0].pk, rows[0].metadata, now)
     return Message.objects.bulk_update(rows, ["metadata", "updated_at"]) if rows else 0
+
+
+@prepared.update
+def _write_one(pk: uuid.UUID, metadata: dict[str, Any], now: dt.datetime) -> prepared.Change:
+    return Message.objects.filter(pk=pk), {"metadata": metadata, "updated_at": now}
 
 
 def tell(session: Session, rows: list[Message], now: dt.datetime) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
-from tasks import hints, instances
+from tasks import hints, instances, prepared
 from tasks.models import Event, Session, Task
 
 OUTBOX = "outbox"
@@ -40,7 +40,10 @@ def task_event(action: str, task: Task, payload: dict[str, Any], now: dt.datetim
 def emit(*rows: Event) -> None:
     """Stores the rows in the open transaction; the publisher is poked after its commit."""
     if rows:
-        Event.objects.bulk_create(rows)
+        if len(rows) == 1:
+            prepared.insert(rows[0])
+        else:
+            Event.objects.bulk_create(rows)
         transaction.on_commit(poke, robust=True)
 
 

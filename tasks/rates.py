@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from tasks import prepared
 from tasks.errors import TooMany
 from tasks.models import RateWindow
 from tasks.principals import Principal
@@ -36,12 +37,18 @@ def count(scope: str, key: str, limit: str) -> None:
     for _ in range(ROUNDS):
         now = timezone.now()
         fresh = RateWindow.objects.filter(pk=row, started_at__gt=now - length)
-        if fresh.filter(count__lt=allowed).update(count=F("count") + 1):
+        if _take(row, now - length, allowed):
             return
         _refuse_if_full(fresh, allowed, now - length)
         if allowed and _begin(row, now, now - length):
             return
     raise TooMany(1)
+
+
+@prepared.update
+def _take(row: str, begun_after: dt.datetime, allowed: int) -> prepared.Change:
+    fresh = RateWindow.objects.filter(pk=row, started_at__gt=begun_after)
+    return fresh.filter(count__lt=allowed), {"count": F("count") + 1}
 
 
 def _row(scope: str, key: str) -> str:

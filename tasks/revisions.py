@@ -4,13 +4,15 @@ Epoch is one database value that each starting process raises; it is read with t
 order agree whoever commits. No process keeps an epoch of its own.
 """
 
+import datetime as dt
 import uuid
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q, Subquery, Value
+from django.db.models import F, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
+from tasks import prepared
 from tasks.errors import NotFound
 from tasks.models import Epoch, Session
 
@@ -31,10 +33,15 @@ def lock_session(session_id: uuid.UUID) -> Session:
     NotFound when it is gone. On SQLite the immediate transaction is the lock.
     """
     require_transaction()
-    session = Session.objects.select_for_update(of=("self",)).filter(pk=session_id).first()
+    session = _locked.first(session_id)
     if session is None:
         raise NotFound
     return session
+
+
+@prepared.rows
+def _locked(session_id: uuid.UUID) -> QuerySet[Session]:
+    return Session.objects.select_for_update(of=("self",)).filter(pk=session_id)
 
 
 def require_transaction() -> None:
@@ -49,9 +56,20 @@ def advance(session_id: uuid.UUID, where: Q | None = None, **changes: Any) -> bo
     written then) or the session is gone. Before any process registered there is no epoch row: 0.
     """
     require_transaction()
+    if where is None and changes.keys() == {"last_activity_at"}:
+        return bool(_noted(session_id, changes["last_activity_at"]))
+    return bool(Session.objects.filter(where or Q(), pk=session_id).update(**_next(), **changes))
+
+
+@prepared.update
+def _noted(session_id: uuid.UUID, now: dt.datetime) -> prepared.Change:
+    """The commonest change, of a question or an answer."""
+    return Session.objects.filter(pk=session_id), {**_next(), "last_activity_at": now}
+
+
+def _next() -> dict[str, Any]:
     epoch = Coalesce(Subquery(Epoch.objects.filter(pk=1).values("value")[:1]), Value(0))
-    rows = Session.objects.filter(where or Q(), pk=session_id)
-    return bool(rows.update(revision_epoch=epoch, revision_sequence=F("revision_sequence") + 1, **changes))
+    return {"revision_epoch": epoch, "revision_sequence": F("revision_sequence") + 1}
 
 
 def wire(session: Session) -> dict[str, Any]:

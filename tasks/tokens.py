@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from tasks import hints
+from tasks import hints, prepared
 from tasks.models import Token, TokenKind
 
 PREFIXES = {TokenKind.PERSONAL: "kdv_pat_", TokenKind.RUNNER: "kdv_run_", TokenKind.SESSION: "kdv_ses_"}
@@ -54,14 +54,19 @@ def find(text: str) -> Token | None:
     if kind is None:
         return None
     now = timezone.now()
-    rows = Token.objects.select_related("user").filter(digest=digest(text), kind=kind, revoked_at__isnull=True)
-    token = rows.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now)).first()
+    token = _live.first(digest(text), kind, now)
     if token is None or (token.user is not None and not token.user.is_active):
         return None
     if token.kind == TokenKind.PERSONAL and token.user is None:
         return None
     _used(token, now)
     return token
+
+
+@prepared.rows
+def _live(digest: str, kind: str, now: dt.datetime) -> QuerySet[Token]:
+    rows = Token.objects.select_related("user").filter(digest=digest, kind=kind, revoked_at__isnull=True)
+    return rows.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now))[:1]
 
 
 def _used(token: Token, now: dt.datetime) -> None:
