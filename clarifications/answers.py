@@ -11,6 +11,7 @@ from tasks.errors import Invalid
 from turns.models import Message
 
 LIMIT = 2000
+ENTRY = {"question_id", "selected_options", "custom_text"}
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def _entries(raw: list[Any], rows: list[Message]) -> list[dict[str, Any]]:
 
 
 def _entry(raw: object, known: dict[str, Any], at: str, faults: Faults) -> dict[str, Any] | None:
+    """An entry may be empty, so a misspelt key would turn a choice into none: it is refused, not ignored."""
     if not isinstance(raw, dict):
         faults.add(at, "must be an object")
         return None
@@ -86,6 +88,8 @@ def _entry(raw: object, known: dict[str, Any], at: str, faults: Faults) -> dict[
     if not isinstance(question_id, str) or question_id not in known:
         faults.add(f"{at}.question_id", "must name a question of this request")
         return None
+    for key in raw.keys() - ENTRY - ({"id"} if raw.get("id") == question_id else set()):
+        faults.add(f"{at}.{key}", f"is not known here; an entry has {', '.join(sorted(ENTRY))}")
     return {
         "question_id": question_id,
         "selected_options": selected_ids(raw.get("selected_options", []), known[question_id], at, faults),

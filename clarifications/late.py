@@ -14,8 +14,8 @@ from clarifications import answers, bundles, drafting, wording
 from clarifications.errors import AlreadyAnswered, Closed, StillActive
 from clarifications.models import Claim, ClaimState
 from clarifications.responding import refuse_agents
-from tasks import hints, rates
-from tasks.errors import Unavailable
+from tasks import fields, hints, rates
+from tasks.errors import Unavailable, invalid
 from tasks.models import Session
 from tasks.principals import Need, Principal
 from turns import admitting
@@ -27,7 +27,7 @@ class _Undecided(Exception):
     """An attempt is unsettled: whether the question is superseded is not known yet (R10)."""
 
 
-def answer(principal: Principal, pending_id: str, payload: object, client_message_id: str | None) -> Admitted:
+def answer(principal: Principal, pending_id: str, payload: object, client_message_id: object) -> Admitted:
     """Admits the answers as a message to the question's own session.
 
     Raises Invalid, StillActive, AlreadyAnswered, Closed, SessionUnavailable, and what any message may raise.
@@ -36,14 +36,12 @@ def answer(principal: Principal, pending_id: str, payload: object, client_messag
     bundle = bundles.reach(principal, pending_id, Need.ANSWER)
     refuse_agents(principal)
     rates.count_answer(principal)
-    said = answers.clean_answers(payload, bundle.rows)
+    said, key = answers.clean_answers(payload, bundle.rows), _key(client_message_id)
     content = wording.late(bundle.rows, said.answers)
     with hints.Waiting(f"session:{bundle.session.pk}") as waiting:
         while True:
             try:
-                admitted = admitting.admit(
-                    bundle.session.pk, content, client_message_id, lambda s: check(pending_id, s)
-                )
+                admitted = admitting.admit(bundle.session.pk, content, key, lambda s: check(pending_id, s))
                 drafting.forget(principal, pending_id)
                 return admitted
             except _Undecided:
@@ -51,6 +49,13 @@ def answer(principal: Principal, pending_id: str, payload: object, client_messag
                 if left <= 0:
                     raise Unavailable from None
                 waiting.wait(left)
+
+
+def _key(value: object) -> str | None:
+    """The caller's own id of the message; null is the same as absent."""
+    if value is not None and not fields.is_key(value):
+        raise invalid("client_message_id", fields.KEY_RULE)
+    return value if isinstance(value, str) else None
 
 
 def check(pending_id: str, session: Session) -> None:

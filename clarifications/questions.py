@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -82,30 +81,29 @@ def _option(raw: object, question_id: str, index: int, at: str, faults: Faults) 
 
 
 def _id(raw: dict[str, Any], keys: tuple[str, ...], default: str, at: str, faults: Faults) -> str:
-    """The id under the first key that is given; ids are compared trimmed, so " a" and "a" are the same."""
+    """The id, which may be given under any of the keys, but not in two ways; " a" and "a" are the same."""
+    found: list[str] = []
     for key in keys:
-        if raw.get(key) is not None:
-            value = raw[key]
-            if not isinstance(value, str) or not value.strip() or len(value) > 200:
-                faults.add(f"{at}.{key}", "must be a text of 1 to 200 characters")
-                return default
-            return value.strip()
-    return default
+        value = raw.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, str) or not value.strip() or len(value) > 200:
+            faults.add(f"{at}.{key}", "must be a text of 1 to 200 characters")
+        elif found and value.strip() != found[0]:
+            faults.add(f"{at}.{key}", f"is another id than {found[0]}")
+        else:
+            found.append(value.strip())
+    return found[0] if found else default
 
 
 def _text(raw: dict[str, Any], key: str, at: str, faults: Faults, required: bool = True) -> str:
     value = raw.get(key)
     if value is None and not required:
         return ""
-    if not isinstance(value, str) or (required and not _visible(value)):
+    if not isinstance(value, str) or (required and not strictjson.visible(value)):
         faults.add(f"{at}.{key}", "must be a text that is not empty" if required else "must be a text")
         return ""
     return value
-
-
-def _visible(text: str) -> bool:
-    """Whether a person sees anything of it: spaces, controls and zero-width characters alone are as good as nothing."""
-    return any(unicodedata.category(char)[0] not in "ZC" for char in text)
 
 
 def _bool(raw: dict[str, Any], key: str, at: str, faults: Faults) -> bool:

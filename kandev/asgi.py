@@ -93,9 +93,10 @@ def _start() -> None:
         from daphne.server import twisted_loop
         from twisted.internet import reactor
 
-        from kandev import pacing
+        from kandev import pacing, plainerrors
 
         pacing.install()
+        plainerrors.install()
         reactor.callWhenRunning(server.on_loop, twisted_loop)
 
 

@@ -1,11 +1,16 @@
-"""A strict Content-Security-Policy (everything from our own origin, no inline script), and bodies sent in chunks."""
+"""A strict Content-Security-Policy (everything from our own origin, no inline script), bodies sent in chunks, and JSON
+for every error of the API.
+"""
 
 import os
 from collections.abc import Callable
 from typing import IO
 
+from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+
+from tasks.errors import KandevError, UnknownHost, of_status
 
 POLICY = (
     "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -26,6 +31,29 @@ class ContentSecurityPolicyMiddleware:
         response = self.get_response(request)
         response.headers.setdefault("Content-Security-Policy", RELAXED if request.path.endswith("/docs") else POLICY)
         return response
+
+
+class JsonErrorsMiddleware:
+    """Every refusal under /api/ is the error of contract 3, also one that no view made: Django's own are pages."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not request.path.startswith("/api/"):
+            return self.get_response(request)
+        try:
+            request.get_host()
+        except DisallowedHost:
+            return _json(UnknownHost())
+        response = self.get_response(request)
+        if response.status_code < 400 or response.headers.get("Content-Type", "").startswith("application/"):
+            return response
+        return _json(of_status(response.status_code))
+
+
+def _json(refusal: KandevError) -> HttpResponse:
+    return JsonResponse(refusal.body(), status=refusal.status)
 
 
 class ChunkedBodyMiddleware:

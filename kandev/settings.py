@@ -73,6 +73,7 @@ INSTALLED_APPS = [
     "django_htmx",
 ]
 MIDDLEWARE = [
+    "kandev.middleware.JsonErrorsMiddleware",
     "kandev.middleware.ChunkedBodyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -153,6 +154,10 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "DESCRIPTION": "Agents ask, people answer, exactly one answer wins.",
     "SERVE_INCLUDE_SCHEMA": False,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "clarifications.api.described.add_wait",
+    ],
     "ENUM_NAME_OVERRIDES": {"TaskState": "tasks.models.TaskState", "SessionState": "tasks.models.SessionState"},
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

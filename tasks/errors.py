@@ -44,6 +44,10 @@ class Invalid(KandevError):
     """400: `fields` maps each field to a list of sentences."""
 
 
+class UnknownHost(Invalid):
+    code, message = "unknown_host", "this host name is not in ALLOWED_HOSTS"
+
+
 class Unauthorized(KandevError):
     status, code, message = 401, "unauthorized", "valid credentials are needed"
 
@@ -112,6 +116,18 @@ def is_lock_timeout(error: OperationalError) -> bool:
     """True when a bounded wait for a lock or a connection ended: nothing was written, a retry may win."""
     text = str(error).lower()
     return any(part in text for part in ("locked", "lock timeout", "canceling statement", "pool", "deadlock", "busy"))
+
+
+def of_status(status: int) -> KandevError:
+    """The refusal that goes with a status which somebody else has chosen, such as Django or the server before it."""
+    if status == 400:
+        return Invalid("the request is malformed")
+    kinds: list[type[KandevError]] = [Unauthorized, Forbidden, NotFound, TooLarge, Unavailable]
+    found = next((kind() for kind in kinds if kind.status == status), None)
+    if found is None:
+        found = ServerFault() if status >= 500 else KandevError("the request was refused", code="refused")
+        found.status = status
+    return found
 
 
 def translate(error: Exception) -> KandevError:

@@ -2,7 +2,8 @@
 
 DRF's own cursor holds the first sort field and an offset among its equals; here it holds the key of the row at the
 edge, so rows that come and go never shift a page, and any number of equal times is fine (H7, B17 of the fault list).
-A cursor is signed for its endpoint's order: altered, truncated and foreign ones are a 400 that names `cursor`.
+A cursor is signed for its caller, its address and its order: altered, truncated and foreign ones are a 400 that names
+`cursor`. Filters may change under it: it is a place in the order and no more.
 """
 
 from collections.abc import Sequence
@@ -40,14 +41,15 @@ def page(
 
     `?limit=` is 1 to 200 (more counts as 200), 50 by default.
     """
-    limit, cursor = read_limit(request), _read_cursor(request, rows, ordering)
+    signer = _signer(request, rows, ordering)
+    limit, cursor = read_limit(request), _read_cursor(request, signer, rows, ordering)
     found, more = _fetch(rows, ordering, cursor, limit)
     forward = cursor is None or not cursor.backward
     after = more if forward else True
     before = (cursor is not None) if forward else more
     following = Cursor(False, _key(found[-1], ordering)) if found and after else None
     preceding = Cursor(True, _key(found[0], ordering)) if found and before else None
-    return found, _link(request, rows, ordering, following), _link(request, rows, ordering, preceding)
+    return found, _link(request, signer, following), _link(request, signer, preceding)
 
 
 def response(results: list[Any], following: str | None, preceding: str | None) -> Response:
@@ -92,25 +94,27 @@ def _spell(value: Any) -> str:
     return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
 
 
-def _signer(rows: QuerySet[Any], ordering: Sequence[str]) -> signing.Signer:
-    return signing.Signer(salt=f"cursor:{rows.model.__name__}:{','.join(ordering)}")
+def _signer(request: Request, rows: QuerySet[Any], ordering: Sequence[str]) -> signing.Signer:
+    return signing.Signer(salt="cursor:" + repr((request.user.pk, request.path, rows.model.__name__, *ordering)))
 
 
-def _link(request: Request, rows: QuerySet[Any], ordering: Sequence[str], cursor: Cursor | None) -> str | None:
+def _link(request: Request, signer: signing.Signer, cursor: Cursor | None) -> str | None:
     if cursor is None:
         return None
-    text = _signer(rows, ordering).sign_object([cursor.backward, *cursor.key])
+    text = signer.sign_object([cursor.backward, *cursor.key])
     return str(replace_query_param(request.build_absolute_uri(), "cursor", text))
 
 
-def _read_cursor(request: Request, rows: QuerySet[Any], ordering: Sequence[str]) -> Cursor | None:
+def _read_cursor(
+    request: Request, signer: signing.Signer, rows: QuerySet[Any], ordering: Sequence[str]
+) -> Cursor | None:
     text = request.query_params.get("cursor")
     if text is None:
         return None
     if len(text) > MAX_CURSOR:
         raise invalid("cursor", "is not a cursor of this list")
     try:
-        backward, *key = _signer(rows, ordering).unsign_object(text)
+        backward, *key = signer.unsign_object(text)
         fields = [rows.model._meta.get_field(name) for name in ordering]  # noqa: SLF001
         values = tuple(field.to_python(value) for field, value in zip(fields, key, strict=True))
     except (signing.BadSignature, ValidationError, ValueError, TypeError):

@@ -74,9 +74,13 @@ def check_origin(headers: dict[str, str]) -> None:
     host, origin = headers.get("host", ""), headers.get("origin")
     if origin is None:
         return
-    known = validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS or (LOCAL_HOSTS if settings.DEBUG else []))
-    if not (known and _netloc(origin) == host.lower()) and not _trusted(origin):
+    if not (knows_host(host) and _netloc(origin) == host.lower()) and not _trusted(origin):
         raise Forbidden("a page of another origin may not open this socket", code="foreign_origin")
+
+
+def knows_host(host: str) -> bool:
+    """Whether a Host header names one of ALLOWED_HOSTS, as Django judges it."""
+    return validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS or (LOCAL_HOSTS if settings.DEBUG else []))
 
 
 def _netloc(origin: str) -> str | None:

@@ -1,7 +1,10 @@
-"""JSON as contract 3 accepts it: UTF-8, no NaN, no NUL, no lone surrogate, at most 64 levels, at most 1 MiB."""
+"""JSON as contract 3 accepts it: UTF-8, no NaN, no NUL, no lone surrogate, at most 64 levels, at most 1 MiB, and no key
+twice.
+"""
 
 import json
 import math
+import unicodedata
 from collections.abc import Mapping
 from typing import IO, Any
 
@@ -26,12 +29,22 @@ def parse(raw: bytes, mend: bool = False) -> Any:
         raise Invalid("the body is not UTF-8") from None
     check_depth(text)
     try:
-        value = json.loads(text, parse_constant=_no_constant)
+        value = json.loads(text, parse_constant=_no_constant, object_pairs_hook=dict if mend else once_each)
     except (ValueError, RecursionError):
         raise Invalid("the body is not valid JSON") from None
     value = mended(value) if mend else value
     check(value)
     return value
+
+
+def once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object's keys, each given once: of two values one would be lost, and which one depends on who reads it."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = _clean(next(key for key in keys if keys.count(key) > 1))
+        raise Invalid(f"{twice} is given twice", fields={twice or "non_field_errors": ["is given twice in one object"]})
+    return made
 
 
 def mended(value: Any) -> Any:
@@ -95,6 +108,11 @@ def check_text(text: str, where: str) -> None:
         raise Invalid("a text holds a NUL character", fields={_clean(where): ["must not hold a NUL character"]})
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise Invalid("a text holds a lone surrogate", fields={_clean(where): ["must not hold a lone surrogate"]})
+
+
+def visible(text: str) -> bool:
+    """Whether a person sees anything of it: spaces, controls and zero-width characters alone are as good as nothing."""
+    return any(unicodedata.category(char)[0] not in "ZC" for char in text)
 
 
 def _clean(where: str) -> str:

@@ -4,6 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from tasks import fields
+
 
 def sized(least: int, most: int) -> dict[str, Any]:
     """The bounds of a list, which DRF passes on to the list's own serializer."""
@@ -49,7 +51,7 @@ class AnswerIn(serializers.Serializer[Any]):
 
 class LateIn(serializers.Serializer[Any]):
     answers = EntryIn(many=True)
-    client_message_id = serializers.CharField(required=False, max_length=200)
+    client_message_id = fields.Key()
 
 
 class EntryOut(serializers.Serializer[Any]):

@@ -17,11 +17,13 @@ from clarifications import waiting
 from clarifications.signals import Signal
 from clarifications.waiting import Waited
 from tasks import socketauth
-from tasks.errors import KandevError, TooMany, invalid, translate
+from tasks.errors import KandevError, TooMany, UnknownHost, invalid, translate
 from tasks.principals import Principal
 from tasks.threads import in_thread
 
 PATH = re.compile(r"^/api/v1/clarification/([^/]+)/wait$")
+NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?", re.ASCII)
+MAX_TIMEOUT_S = 10_000_000
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
@@ -40,9 +42,10 @@ def matches(path: str) -> bool:
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Holds the request until the bundle's wait ends."""
-    if scope["method"] not in ("GET", "HEAD"):
-        await _answer(send, 405, {"error": f'Method "{scope["method"]}" not allowed.', "code": "method_not_allowed"})
+    """Holds the request until the bundle's wait ends. HEAD is refused: it would take the answer and drop it."""
+    if scope["method"] != "GET":
+        body = {"error": f'Method "{scope["method"]}" not allowed.', "code": "method_not_allowed"}
+        await _answer(send, 405, body, [(b"allow", b"GET")])
         return
     gone = Signal()
     watch = asyncio.ensure_future(_watch(receive, gone))
@@ -73,6 +76,8 @@ async def _serve(scope: Scope, send: Send, gone: Signal) -> None:
 
 def _identify(scope: Scope) -> Principal:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
+    if "host" in headers and not socketauth.knows_host(headers["host"]):
+        raise UnknownHost
     return socketauth.identify(headers, str((scope.get("client") or [""])[0])).principal
 
 
@@ -83,14 +88,11 @@ def _raw_id(scope: Scope) -> str:
 
 def _timeout(scope: Scope) -> float | None:
     """`?timeout_s=`: a number of seconds above zero; Invalid names it otherwise."""
-    given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("timeout_s")
+    given = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True).get("timeout_s")
     if not given:
         return None
-    try:
-        seconds = float(given[-1])
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 10_000_000:
+    seconds = float(given[-1]) if NUMBER.fullmatch(given[-1]) else 0.0
+    if not 0 < seconds < MAX_TIMEOUT_S:
         raise invalid("timeout_s", "must be a number of seconds above zero")
     return seconds
 

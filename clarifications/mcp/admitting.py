@@ -6,14 +6,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.http.request import split_domain_port, validate_host
 
 from tasks import strictjson
 from tasks.authentication import auth_off, bearer_of, identify_token, identify_user
 from tasks.errors import KandevError, TooLarge, TooMany, Unauthorized
 from tasks.models import TokenKind
 from tasks.principals import Principal
-from tasks.socketauth import LOCAL_HOSTS, check_peer
+from tasks.socketauth import check_peer, knows_host
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -70,20 +69,19 @@ def _refuse(status: int, sentence: str, code: str, **headers: str) -> RefusedErr
 
 def check_origin(incoming: Incoming) -> None:
     """Against DNS rebinding: Host is one of ours, and a page that calls is served from one of our hosts or trusted."""
-    allowed = settings.ALLOWED_HOSTS or (LOCAL_HOSTS if settings.DEBUG else [])
-    if not validate_host(split_domain_port(incoming.headers.get("host", ""))[0], allowed):
+    if not knows_host(incoming.headers.get("host", "")):
         raise _refuse(421, "this host name is not in ALLOWED_HOSTS", "unknown_host")
     origin = incoming.headers.get("origin")
-    if origin is not None and origin not in settings.CSRF_TRUSTED_ORIGINS and not _own(origin, allowed):
+    if origin is not None and origin not in settings.CSRF_TRUSTED_ORIGINS and not _own(origin):
         raise _refuse(403, "a page of another origin may not call this", "foreign_origin")
 
 
-def _own(origin: str, allowed: list[str]) -> bool:
+def _own(origin: str) -> bool:
     try:
         parts = urlsplit(origin)
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and validate_host(split_domain_port(parts.netloc.lower())[0], allowed)
+    return parts.scheme in ("http", "https") and knows_host(parts.netloc.lower())
 
 
 def agent(incoming: Incoming) -> Principal:

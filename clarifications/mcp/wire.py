@@ -7,6 +7,7 @@ from typing import Any
 from mcp_types import ErrorData, RequestId
 
 from tasks import strictjson
+from tasks.errors import Invalid
 
 DEPTH_KEPT = strictjson.MAX_DEPTH + 16
 MAX_DIGITS = 40
@@ -14,16 +15,23 @@ TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
 def decode(raw: bytes) -> Any:
-    """The value in `raw`; ValueError when it is no JSON.
+    """The value in `raw`; ValueError when it is no JSON or names a key twice.
 
     NaN, huge integers, NUL and lone surrogates pass, and nesting beyond any use is cut off below a depth that
     `strictjson.check` still refuses: a tool then refuses them by the name of the argument.
     """
     text = raw.decode("utf-8")
     try:
-        return json.loads(text, parse_int=_int)
+        return json.loads(text, parse_int=_int, object_pairs_hook=_once_each)
     except RecursionError:
-        return json.loads(_shallow(text), parse_int=_int)
+        return json.loads(_shallow(text), parse_int=_int, object_pairs_hook=_once_each)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    try:
+        return strictjson.once_each(pairs)
+    except Invalid as error:
+        raise ValueError(error.message) from None
 
 
 def _int(digits: str) -> int:

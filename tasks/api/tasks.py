@@ -29,6 +29,7 @@ from tasks.models import Task, TaskState
 from tasks.principals import Need, Principal
 
 ACTIONS = ("clarification", "permission")
+STATE = "May be repeated, not changed: tasks are moved by `POST /tasks/{id}/move`."
 
 
 class SummaryOut(serializers.Serializer[Any]):
@@ -59,6 +60,7 @@ class TaskIn(serializers.Serializer[Any]):
     description = fields.OptionalText(trim_whitespace=False)
     agent = fields.OptionalText(max_length=200)
     prompt = fields.OptionalText(trim_whitespace=False)
+    state = fields.Choice(choices=TaskState.choices, required=False, help_text=STATE)
 
 
 class TaskChange(serializers.Serializer[Any]):
@@ -67,6 +69,7 @@ class TaskChange(serializers.Serializer[Any]):
     description = fields.Text(allow_blank=True, trim_whitespace=False, required=False)
     archived = fields.Flag(required=False)
     primary_session = fields.Id(required=False)
+    state = fields.Choice(choices=TaskState.choices, required=False, help_text=STATE)
 
 
 class MoveIn(serializers.Serializer[Any]):
@@ -103,6 +106,7 @@ class Tasks(Api):
         When no runner can take the prompt now, task and session are kept and the prompt waits in the session's queue.
         """
         principal, data = caller(request), given(request, TaskIn)
+        _keep_state(data, TaskState.TODO)
         workspace = access.workspace(principal, str(data["workspace"]), Need.WRITE)
         if data["prompt"] and not data["agent"]:
             raise invalid("agent", "a prompt needs an agent")
@@ -129,7 +133,9 @@ class OneTask(Api):
         """Changes what is given; the state has its own address. Archiving cancels the live sessions."""
         principal = caller(request)
         task = access.task(principal, pk, Need.WRITE)
-        editing.edit_task(task.pk, **_changes(principal, given(request, TaskChange)))
+        data = given(request, TaskChange)
+        _keep_state(data, task.state)
+        editing.edit_task(task.pk, **_changes(principal, data))
         return Response(shown_task(task))
 
     @extend_schema(
@@ -187,6 +193,12 @@ def _filtered(request: Request, rows: QuerySet[Task]) -> QuerySet[Task]:
     names = dict.fromkeys((*ACTIONS, *(kind.name for kind in registry.kinds()), "none"))
     action = queries.choice(request, "pending_action", names)
     return rows.filter(Q(pending_kind="" if action == "none" else action)) if action else rows
+
+
+def _keep_state(data: dict[str, Any], state: str) -> None:
+    """Takes the state out; another one than the task's is refused, since only a move asks what holds the task."""
+    if data.pop("state", state) != state:
+        raise invalid("state", "is changed by POST /tasks/{id}/move alone")
 
 
 def _changes(principal: Principal, data: dict[str, Any]) -> dict[str, Any]:

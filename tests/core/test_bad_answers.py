@@ -59,6 +59,11 @@ WRONG: list[tuple[str, Any, str]] = [
     ("question_id with blanks", first(question_id=" q1"), "answers.0.question_id"),
     ("question_id repeated", {"answers": [entry(), entry(), entry(2)]}, "answers.1.question_id"),
     ("more than asked", {"answers": [entry(), entry(2), entry(question_id="q3")]}, "answers.2.question_id"),
+    ("another id beside it", first(id="q2"), "answers.0.id"),
+    ("an id that is no text", first(id=1), "answers.0.id"),
+    ("a key misspelt", first(selectedOptions=["q1_b"]), "answers.0.selectedOptions"),
+    ("an option in the singular", first(selected_option="q1_a"), "answers.0.selected_option"),
+    ("a text under another name", first(text="hear me"), "answers.0.text"),
     ("options null", first(selected_options=None), "answers.0.selected_options"),
     ("options a text", first(selected_options="q1_a"), "answers.0.selected_options"),
     ("option unknown", first(selected_options=["q1_c"]), "answers.0.selected_options"),
@@ -127,7 +132,19 @@ def test_the_same_mistake_against_a_resolved_bundle_is_the_same_400(
 
 @pytest.mark.scenario("G4")
 @pytest.mark.parametrize(
-    "raw", [b"[]", b'"x"', b"null", b"3", b"{", b"{}{}", b'{"a": NaN}', b'{"a": 1e999}', b"[" * 20000]
+    "raw",
+    [
+        b"[]",
+        b'"x"',
+        b"null",
+        b"3",
+        b"{",
+        b"{}{}",
+        b'{"a": NaN}',
+        b'{"a": 1e999}',
+        b"[" * 20000,
+        b'{"answers": [], "answers": []}',
+    ],
 )
 def test_a_body_that_is_no_strict_object_is_a_400(rest: Rest, question: Question, raw: bytes) -> None:
     got = send(rest, question, raw)
@@ -166,6 +183,7 @@ def test_2000_code_points_are_stored_trimmed(scene: Stage, question: Question, t
         {"answers": [entry(custom_text=" \t\n"), entry(2)]},
         {"answers": [{"question_id": "q1", "selected_options": ["q1_a"]}, entry(2)], "rejected": False},
         {"answers": [entry(), entry(2)], "reject_reason": "ignored", "note": 1},
+        {"answers": [entry(id="q1"), entry(2)]},
     ],
 )
 def test_submissions_that_mean_the_same_are_the_same(question: Question, payload: Any) -> None:

@@ -62,6 +62,8 @@ WRONG: list[tuple[str, Any, str]] = [
     ("id a list", one(id=[]), "questions.0.id"),
     ("id too long", one(id="x" * 201), "questions.0.id"),
     ("question_id a number", [{**one()[0], "id": None, "question_id": 3}], "questions.0.question_id"),
+    ("two ids", one(question_id="other"), "questions.0.question_id"),
+    ("a good id and a wrong one", one(question_id=""), "questions.0.question_id"),
     ("ids repeated", [*one(), *one()], "questions.1.id"),
     ("ids repeated but for blanks", [*one(), *one(id=" q1 ")], "questions.1.id"),
     ("made id given before", [{**one(id="q2")[0]}, {**one()[0], "id": None}], "questions.1.id"),
@@ -239,3 +241,11 @@ def test_text_of_any_script_comes_back_as_it_was(scene: Stage, rest: Rest) -> No
     assert (asked["options"][0]["label"], asked["options"][1]["description"]) == (TEXT, TEXT)
     listed = rest("GET", "/clarifications").body["bundles"][0]
     assert listed["questions"][0]["prompt"] == TEXT
+
+
+@pytest.mark.scenario("B2")
+@pytest.mark.parametrize("names", [{"id": "a", "question_id": "a"}, {"id": " a", "question_id": "a "}, {"id": None}])
+def test_an_id_given_twice_in_the_same_words_is_one(scene: Stage, rest: Rest, names: dict[str, Any]) -> None:
+    asked = [{**one()[0], "question_id": "a", **names}]
+    assert ask(scene, rest, questions=asked).status == 201
+    assert Message.objects.questions().get().metadata["question_id"] == "a"

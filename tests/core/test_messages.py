@@ -12,7 +12,7 @@ from clarifications.models import Claim
 from tasks import ending
 from tasks.models import SessionState
 from tests.core.test_apart import ask_another
-from tests.support.climbing import SKIP, Question, Stage, answers, questions, rest_of, sibling
+from tests.support.climbing import SKIP, Outcome, Question, Stage, answers, questions, rest_of, sibling
 from tests.support.waiting import at_once, until
 from turns import admitting, background
 from turns.admitting import IdempotencyConflict, SessionUnavailable
@@ -282,3 +282,47 @@ def test_what_was_typed_arrives_as_ordinary_user_content(detached_: Question) ->
     assert (row.author_type, row.type, row.content) == ("user", "message", prompts(stage)[-1])
     assert ask_another(detached_).state == "active_live"
     assert uuid.UUID(str(row.turn_id)) == stage.turn.pk
+
+
+BAD_KEYS = ["", " ", "\u200b", "x" * 201, 5, True, [], {}, "a\0"]
+
+
+@pytest.mark.scenario("L5")
+@pytest.mark.parametrize("key", BAD_KEYS)
+def test_a_client_message_id_that_names_nothing_is_a_400_wherever_it_is_given(detached_: Question, key: Any) -> None:
+    stage = superseded(detached_).stage
+    rest = rest_of(stage, "owner")
+    before = Admission.objects.count()
+    for path, body in (
+        (f"/task-sessions/{stage.session.pk}/messages", {"content": "words"}),
+        (f"/clarification/{detached_.pending_id}/late-answer", answers()),
+    ):
+        got = rest("POST", path, {**body, "client_message_id": key})
+        assert (got.short, list(got.body["fields"])) == ((400, "invalid"), ["client_message_id"])
+    assert Admission.objects.count() == before
+
+
+@pytest.mark.scenario("L5", "L7")
+def test_no_client_message_id_and_null_are_the_same_and_blanks_around_one_count(detached_: Question) -> None:
+    stage = superseded(detached_).stage
+    rest = rest_of(stage, "owner")
+    for path, body in (
+        (f"/task-sessions/{stage.session.pk}/messages", {"content": "words"}),
+        (f"/clarification/{detached_.pending_id}/late-answer", answers()),
+    ):
+        keys: list[dict[str, Any]] = [{}, {"client_message_id": None}]
+        keys += [{"client_message_id": f"{path[-3:]}{end}"} for end in ("", " ", "x" * 197)]
+        made = [rest("POST", path, {**body, **key}) for key in keys]
+        assert [one.status for one in made] == [201] * 5
+        assert len({one.body["message"]["id"] for one in made}) == 5
+        assert rest("POST", path, {**body, **keys[-1]}) == Outcome(200, made[-1].body)
+
+
+@pytest.mark.scenario("L5")
+@pytest.mark.parametrize("content", ["", " ", "\n\t", "\u200b\u200d", "\ufeff", None, 5, ["words"], {}])
+def test_a_message_that_says_nothing_is_a_400(detached_: Question, content: Any) -> None:
+    stage = superseded(detached_).stage
+    before = list(Message.objects.values())
+    got = rest_of(stage, "owner")("POST", f"/task-sessions/{stage.session.pk}/messages", {"content": content})
+    assert (got.short, list(got.body["fields"])) == ((400, "invalid"), ["content"])
+    assert list(Message.objects.values()) == before

@@ -98,6 +98,12 @@ def test_a_question_in_an_ended_session_is_refused_and_not_stored(scene: Scene) 
         (b"{", 400, -32700),
         (b"\xff", 400, -32700),
         (b"[" * 20_000, 400, -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}', 400, -32700),
+        (
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1,"a":1}}}',
+            400,
+            -32700,
+        ),
         (b"[]", 400, -32600),
         (b"3", 400, -32600),
         (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', 400, -32600),

@@ -47,6 +47,15 @@ def test_a_body_that_is_no_json_is_a_400(scene: Scene, raw: bytes) -> None:
     assert got.json()["fields"]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [('"title": "u"', "title"), ('"extra": {"a": 1, "a": 1}', "a"), ('"title\\u0000": 1, "title\\u0000": 2', "title")],
+)
+def test_a_key_that_is_given_twice_is_a_400(scene: Scene, more: str, field: str) -> None:
+    got = scene["owner"]("POST", "/tasks", (json.dumps(body(scene))[:-1] + f", {more}}}").encode())
+    assert (got.status_code, list(got.json()["fields"])) == (400, [field])  # type: ignore[attr-defined]
+
+
 def test_64_levels_pass_and_65_do_not(scene: Scene) -> None:
     for levels, status in ((63, 201), (64, 400)):
         nested = json.loads("[" * levels + "]" * levels)

@@ -102,6 +102,36 @@ def test_a_task_has_the_shape_of_the_contract(scene: Scene) -> None:
     assert scene["owner"].ok("GET", f"/tasks/{made['id']}") == made
 
 
+@pytest.mark.scenario("M1")
+def test_a_state_may_be_repeated_and_only_a_move_changes_it(scene: Scene) -> None:
+    body = {"workspace": str(scene.workspace.pk), "title": "Write"}
+    made = scene["owner"].ok("POST", "/tasks", {**body, "state": "todo"})
+    path = f"/tasks/{made['id']}"
+    scene["owner"].ok("POST", f"{path}/move", {"state": "review"})
+    assert scene["owner"].ok("PATCH", path, {"state": "review", "title": "Read"})["title"] == "Read"
+    count = Task.objects.count()
+    for method, address, said in (("POST", "/tasks", body), ("PATCH", path, {"title": "Other"})):
+        for state in ("done", "nowhere", "", 1, None, ["todo"]):
+            got = scene["owner"](method, address, {**said, "state": state})
+            assert (got.status_code, list(got.json()["fields"])) == (400, ["state"])  # type: ignore[attr-defined]
+    kept = scene["owner"].ok("GET", path)
+    assert (kept["state"], kept["title"], Task.objects.count()) == ("review", "Read", count)
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u200b", "\u2060\ufeff"])
+def test_a_name_that_nobody_can_see_is_a_400(scene: Scene, name: str) -> None:
+    workspace = str(scene.workspace.pk)
+    for method, path, body, field in (
+        ("POST", "/workspaces", {"name": name}, "name"),
+        ("PATCH", f"/workspaces/{workspace}", {"name": name}, "name"),
+        ("POST", "/tasks", {"workspace": workspace, "title": name}, "title"),
+        ("PATCH", f"/tasks/{scene.task.pk}", {"title": name}, "title"),
+        ("POST", f"/tasks/{scene.task.pk}/task-sessions", {"agent": name}, "agent"),
+    ):
+        got = scene["owner"](method, path, body)
+        assert (got.status_code, list(got.json()["fields"])) == (400, [field])  # type: ignore[attr-defined]
+
+
 def test_an_agent_makes_the_primary_session_and_a_prompt_starts_it(scene: Scene, monkeypatch: Any) -> None:
     given: list[tuple[Session, str, str]] = []
     points.prompt_given.connect(lambda session, prompt, by: given.append((session, prompt, by.pk)))
@@ -164,7 +194,7 @@ def test_a_body_that_is_no_object_is_a_400(scene: Scene, body: Any) -> None:
 
 def test_a_task_is_edited_field_by_field(scene: Scene) -> None:
     path, owner = f"/tasks/{scene.task.pk}", scene["owner"]
-    assert owner.ok("PATCH", path, {"title": "new", "state": "done"})["title"] == "new"
+    assert owner.ok("PATCH", path, {"title": "new", "pending_action": "permission"})["title"] == "new"
     assert owner.ok("PATCH", path, {"description": ""})["state"] == "todo"
     second = add_session(scene.task)
     assert owner.ok("PATCH", path, {"primary_session": str(second.pk)})["primary_session"] == str(second.pk)

@@ -43,7 +43,7 @@ class MessageOut(serializers.Serializer[Any]):
 
 class MessageIn(serializers.Serializer[Any]):
     content = fields.Text(trim_whitespace=False)
-    client_message_id = fields.OptionalText(max_length=200)
+    client_message_id = fields.Key()
 
 
 class AdmittedOut(serializers.Serializer[Any]):
@@ -84,7 +84,7 @@ class Messages(Api):
         """Sends a prompt to an idle session or queues it for a busy one, once per `client_message_id`."""
         session = access.session(caller(request), pk, Need.WRITE)
         data = given(request, MessageIn)
-        admitted = admitting.admit(session.pk, data["content"], data["client_message_id"] or None)
+        admitted = admitting.admit(session.pk, data["content"], data["client_message_id"])
         return Response(admitted.body, admitted.status)
 
 
