@@ -4,6 +4,7 @@ session lock.
 
 import datetime as dt
 import uuid
+from collections.abc import Iterable
 
 from django.db import transaction
 from django.utils import timezone
@@ -25,7 +26,7 @@ def cancel(principal: Principal, pending_id: str) -> None:
     with transaction.atomic():
         revisions.lock_session(bundle.session.pk)
         now = timezone.now()
-        active = rows.locked(Message.objects.bundle(pending_id).active())
+        active = rows.locked(_whole(Message.objects.bundle(pending_id).active()))
         if not active:
             raise NotActive if _answer_won(pending_id) else UnknownClarification
         if not leases.is_live(pending_id, now):
@@ -35,6 +36,19 @@ def cancel(principal: Principal, pending_id: str) -> None:
 
 def _answer_won(pending_id: str) -> bool:
     return bundles.newest_claim(pending_id) is not None
+
+
+def _whole(found: Iterable[Message]) -> list[Message]:
+    """These open rows with those of their bundles that name no turn, as imported rows may: a claim takes them along,
+    and so does whatever else ends the bundle (C8, F7).
+    """
+    whole = {row.pk: row for row in found}
+    for pending_id in {row.pending_id for row in whole.values()} - {""}:
+        fellows = list(Message.objects.bundle(pending_id))
+        if bundles.well_formed(fellows):
+            named_nothing = (row for row in fellows if row.turn_id is None and row.status in ("", "pending"))
+            whole |= {row.pk: row for row in named_nothing}
+    return list(whole.values())
 
 
 def _close(session: Session, found: list[Message], status: str, now: dt.datetime) -> None:
@@ -67,7 +81,7 @@ def expire_session(session_id: uuid.UUID, now: dt.datetime) -> None:
             if not session.terminal:
                 return
             session = Session.objects.select_related("task").get(pk=session_id)
-            found = rows.locked(Message.objects.filter(session=session_id).open_in_current_turn())
+            found = rows.locked(_whole(Message.objects.filter(session=session_id).open_in_current_turn()))
             if found:
                 _close(session, found, "expired", now)
             failpoints.reach("expire.before_commit")

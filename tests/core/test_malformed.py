@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from clarifications import discovering, holding, leases
+from tasks import ending
+from tasks.models import SessionState
 from tests.support.climbing import Question, Stage, add_row, add_session, add_turn, questions
+from tests.support.waiting import until
 from turns.models import Message, Turn
 
 
@@ -52,6 +55,34 @@ def test_a_bundle_whose_rows_name_its_turn_or_none_is_answered_whole(running_ses
     running_session.ready()
     assert question.respond().short == (200, True)
     assert question.statuses == ["answered", "answered"]
+
+
+@pytest.mark.scenario("C8", "F5", "F7")
+def test_a_cancel_closes_the_whole_bundle_also_rows_that_name_no_turn(running_session: Stage) -> None:
+    question = two_questions(running_session, {"turn": None})
+    agent = question.waits()
+    until(lambda: question.state == "active_live", what="the agent waits")
+    assert question.cancel().status == 200
+    assert (question.statuses, question.state) == (["cancelled", "cancelled"], "terminal")
+    assert agent.ended().code == "cancelled"
+
+
+@pytest.mark.scenario("C8", "F3", "F7")
+@pytest.mark.parametrize("fellow", ["no turn", "another turn", "another bundle"])
+def test_the_end_of_a_session_expires_the_whole_bundle_and_nothing_else(running_session: Stage, fellow: str) -> None:
+    """Negative controls: a row of another turn makes it no bundle; one of another bundle has no fellow to follow."""
+    fields: dict[str, dict[str, Any]] = {
+        "no turn": {"turn": None},
+        "another turn": {"turn": add_turn(add_session(running_session.task)).pk},
+        "another bundle": {"turn": None, "metadata": {"pending_id": str(uuid.uuid4())}},
+    }
+    question = two_questions(running_session, fields[fellow])
+    ending.end_session(running_session.session.pk, SessionState.CANCELLED)
+    first, second = Message.objects.filter(session=running_session.session).questions().order_by("created_at")
+    assert (first.status, second.status) == ("expired", "expired" if fellow == "no turn" else "pending")
+    assert question.state == "terminal"
+    told = {event.payload["message"]["id"] for event in running_session.events("session.message.updated")}
+    assert (str(second.pk) in told) is (fellow == "no turn")
 
 
 @pytest.mark.scenario("A8")
