@@ -96,11 +96,14 @@ class Server:
 class Cluster:
     """`database` is sqlite, postgres or a URL of an empty database that may be filled."""
 
-    def __init__(self, database: str, processes: int, folder: Path, broken: str = "") -> None:
+    def __init__(
+        self, database: str, processes: int, folder: Path, broken: str = "", settings: dict[str, str] = BUDGETS
+    ) -> None:
         self.folder = folder
         self.postgres = Postgres(folder) if database == "postgres" else None
         self.redis = Redis(folder) if processes > 1 else None
         self._database, self._processes, self._broken = database, processes, broken
+        self._settings = settings
         self.servers: list[Server] = []
         self.person = self.runner_token = ""
 
@@ -163,7 +166,7 @@ class Cluster:
             "REDIS_URL": self.redis.url if self.redis is not None else "",
             "KANDEV_BREAK": self._broken,
         }
-        return inherited | BUDGETS | own
+        return inherited | own | self._settings
 
     def _url(self) -> str:
         if self.postgres is not None:

@@ -25,11 +25,11 @@ class Told:
 
 
 class Client:
-    """Requests to whichever of the servers the dice choose."""
+    """Requests to whichever of the servers the dice choose. `kept` connections stay open, where servers do."""
 
-    def __init__(self, urls: Sequence[str], random: Random) -> None:
+    def __init__(self, urls: Sequence[str], random: Random, kept: int = 0) -> None:
         self.urls, self._random = list(urls), random
-        limits = httpx2.Limits(max_connections=200, max_keepalive_connections=0)
+        limits = httpx2.Limits(max_connections=200, max_keepalive_connections=kept)
         self._http = httpx2.AsyncClient(timeout=30, trust_env=False, limits=limits)
 
     async def close(self) -> None:

