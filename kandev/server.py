@@ -11,11 +11,12 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
-from django.db import connections
+from django.db import OperationalError, connections
 
 from clarifications import holding, waiting
 from kandev import layerlink, publisher, recovery, singleuser, sweeping
@@ -23,7 +24,7 @@ from tasks import instances
 
 logger = logging.getLogger(__name__)
 
-LEAVE_S, END_S = 7.0, 8.5
+LEAVE_S, END_S, PATIENCE_S = 7.0, 8.5, 20.0
 GC_THRESHOLD = 10_000
 
 
@@ -41,10 +42,8 @@ def start() -> None:
     """Registers this process and recovers what dead ones left; exits non-zero when that fails."""
     try:
         singleuser.check_addresses()
-        instances.register()
-        sweeping.bury_dead()
-        recovery.recover()
-        instances.mark_ready()
+        for step in (instances.register, sweeping.bury_dead, recovery.recover, instances.mark_ready):
+            _patiently(step)
     except Exception as error:
         what = "" if isinstance(error, singleuser.ListensElsewhereError) else "recovery failed, "
         logger.error("the server does not start", exc_info=error if what else None)
@@ -55,6 +54,24 @@ def start() -> None:
         connections.close_all()
     _State.ready = True
     sweeping.start()
+
+
+def _patiently(step: Callable[[], object]) -> None:
+    """A database that is busy (SQLite has one writer) or just being restarted is no reason not to start: such a step is
+    taken again for a while. Every step may be; what else it raises is a failure at once.
+    """
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            step()
+        except OperationalError as error:
+            if time.monotonic() > until:
+                raise
+            logger.warning("the start waits for the database: %s", str(error).strip())
+            connections.close_all()
+            time.sleep(0.5)
+        else:
+            return
 
 
 def on_loop(loop: asyncio.AbstractEventLoop) -> None:
