@@ -62,7 +62,8 @@ def check(pending_id: str, session: Session) -> None:
     """Raises unless the bundle may be answered late; needs the session lock."""
     rows = list(Message.objects.bundle(pending_id).with_active())
     claim = bundles.newest_claim(pending_id)
-    if any(row.is_active for row in rows) or Claim.objects.open().filter(pending_id=pending_id).exists():
+    claimed = Claim.objects.filter(pending_id=pending_id, state=ClaimState.CLAIMED)
+    if any(row.is_active for row in rows) or claimed.exists():
         raise StillActive
     statuses = {row.status for row in rows}
     undelivered = claim is not None and claim.state == ClaimState.RETIRED

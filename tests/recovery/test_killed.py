@@ -156,6 +156,20 @@ def test_killed_again_while_it_recovers(make_world: MakeWorld, database: str) ->
     judge(world, kill, pending_id, database)
 
 
+@pytest.mark.scenario("E9", "E11", "E1")
+def test_killed_while_it_recovers_a_peers_claim_and_another_peer_lives(make_world: MakeWorld, database: str) -> None:
+    """The peer that lives on is frozen for as long as the other one takes the claim over, so that it is not first."""
+    world = make_world(2, failpoints="recovery.after_claim_restore", KANDEV_INSTANCE_LEASE_S="60")
+    third = world.product.start(KANDEV_FAILPOINTS="respond.after_claim")
+    pending_id = world.detach()
+    world.freeze(world.peer)
+    until(lambda: world.respond(pending_id, answer("first-answer"), third) == DEAD, within=30, what="it dies")
+    assert (third.ended(), world.home.ended()) == (KILLED, KILLED)
+    world.peer.thaw()
+    kill = Kill("recovery.after_claim_restore", _detached, PENDING, ())
+    judge(world, kill, pending_id, database, processes=2)
+
+
 def judge(world: World, kill: Kill, pending_id: str, database: str, processes: int = 1) -> None:
     """The outcome that the promise names, then the promise of every row: nothing lost, nothing twice, nothing stuck."""
     until(lambda: world.runner.connected, what="the runner is back")

@@ -31,19 +31,6 @@ def run(product: Product, code: str) -> None:
     product.manage("shell", "-v0", "-c", code)
 
 
-def freeze(world: World) -> None:
-    """Freezes the home process outside of a write: on SQLite one that holds the write lock would freeze them all."""
-
-    def frozen() -> bool:
-        world.home.freeze()
-        if world.owner("POST", "/workspaces", {"name": "can write"})[0] == 201:
-            return True
-        world.home.thaw()
-        return False
-
-    until(frozen, within=30, what="the process is frozen outside of a write")
-
-
 @pytest.mark.scenario("E6", "E8")
 def test_a_start_whose_recovery_fails_ends_with_a_message_and_is_mended_by_hand(make_world: MakeWorld) -> None:
     world = make_world()
@@ -68,7 +55,7 @@ def test_a_frozen_process_that_wakes_finds_its_answer_given_by_another(make_worl
     world.runner.replies = False
     frozen = beside(world.respond, pending_id, answer("first-answer"), world.home)
     until(lambda: [f for f in world.runner.seen if f["type"] == "dispatch"][1:], what="the dispatch is sent")
-    freeze(world)
+    world.freeze(world.home)
     until(lambda: [f for f in world.runner.seen if f["type"] == "revoke"], within=20, what="the peer asks")
     # The runner never took the dispatch; now it says so, and the bundle is pending again.
     world.runner.replies = True
@@ -93,7 +80,7 @@ def test_a_frozen_waiter_that_wakes_returns_no_answer(make_world: MakeWorld) -> 
     world = make_world(2, KANDEV_INSTANCE_LEASE_S="2", KANDEV_DELIVERY_TIMEOUT_S="12")
     pending_id = world.ask(world.home)
     waiter = world.wait(pending_id, world.home)
-    freeze(world)
+    world.freeze(world.home)
     until(lambda: world.state(pending_id) == "active_detached", within=20, what="the peer detaches the question")
     said = until(lambda: _accepted(world, pending_id), within=30, what="the answer is taken")
     assert said[0]["delivery"] == "delivered"
@@ -110,7 +97,7 @@ def test_the_runner_of_a_frozen_process_is_served_again_when_it_wakes(make_world
     """Declared dead meanwhile, it tells the runner to connect anew: the old socket speaks for nobody."""
     world = make_world(2, runner_at_home=True, KANDEV_INSTANCE_LEASE_S="2")
     world.ready()
-    freeze(world)
+    world.freeze(world.home)
     until(lambda: "is dead" in world.peer.logs(), within=20, what="the peer declares it dead")
     world.home.thaw()
     until(lambda: world.runner.connections > 1, within=20, what="the runner has connected anew")

@@ -1,14 +1,16 @@
 """A new process finds what a dead one left (groups E, K and R): stopped half-way, then recovered, in this process."""
 
 import datetime as dt
+from functools import partial
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from clarifications import finalizing
 from clarifications.models import ClaimState, WaiterLease
-from kandev import recovery, sweeping
+from kandev import recovery, server, sweeping
 from tasks import ending, events, instances
 from tasks.models import Instance, SessionState
 from tests.recovery.crashing import commits_fail, killed_at, reborn, recover, sweep, time_passes
@@ -229,6 +231,28 @@ def test_recovery_asks_for_reservations_then_intents_then_the_outbox() -> None:
     assert names[:3] == ["recover_reservations", "recover_claims", "adopt"]
 
 
+@pytest.mark.once
+@pytest.mark.scenario("E8")
+def test_a_start_waits_a_while_for_a_busy_database_and_for_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PATIENCE_S", 0.7)
+    tried: list[BaseException] = []
+    monkeypatch.setattr("kandev.server.connections.close_all", lambda: None)
+
+    def fails(error: Exception, times: int) -> None:
+        if len(tried) < times:
+            tried.append(error)
+            raise error
+
+    server._patiently(partial(fails, OperationalError("database is locked"), 2))
+    assert len(tried) == 2
+    with pytest.raises(OperationalError):
+        server._patiently(partial(fails, OperationalError("gone"), 99))
+    tried.clear()
+    with pytest.raises(dispatches.MalformedReservation):
+        server._patiently(partial(fails, dispatches.MalformedReservation("broken"), 99))
+    assert len(tried) == 1
+
+
 @pytest.mark.scenario("E13")
 def test_a_store_without_recovery_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     class Bare:
@@ -326,6 +350,7 @@ def test_a_confirmed_answer_shows_as_handed_over_and_what_failed_after_it_is_mad
     (claim,) = asked_.claims
     assert (claim.state, asked_.state) == (ClaimState.CONFIRMED, "terminal")
     assert asked_.respond(answers(text="second")).body["delivery"] == "delivered"
+    assert asked_.late().code == "already_answered"
     # The negative control: a sweep that was not told leaves it to the responder until the budgets end.
     finalizing._owed.clear()
     sweep()

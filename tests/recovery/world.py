@@ -115,6 +115,19 @@ class World:
         until(lambda: self.state(pending_id) == "active_detached", what="the question is detached")
         return pending_id
 
+    def freeze(self, server: Server) -> None:
+        """Freezes a process outside of a write: on SQLite one that holds the write lock would freeze them all."""
+        other = self.home if server is self.peer else self.peer
+
+        def frozen() -> bool:
+            server.freeze()
+            if self.owner("POST", "/workspaces", {"name": "can write"}, other)[0] == 201:
+                return True
+            server.thaw()
+            return False
+
+        until(frozen, within=30, what="the process is frozen outside of a write")
+
     # --- what people and agents do
 
     def owner(self, method: str, path: str, body: Any = None, server: Server | None = None) -> Told:
