@@ -4,25 +4,32 @@ from typing import Any
 
 from django.http import JsonResponse
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from rest_framework.views import APIView
 
 from tasks.errors import translate
 
 
-class Schema(SpectacularAPIView):
-    metadata_class = None
-
-
-class Docs(SpectacularSwaggerView):
-    """A page for everybody. An error has no template to be shown with; it is JSON like any other."""
+class _JsonErrors(APIView):
+    """The view writes YAML or a page; an error is JSON like any other."""
 
     metadata_class = None
-    authentication_classes = ()
 
     def handle_exception(self, exc: Exception) -> Any:
         refusal = translate(exc)
-        return JsonResponse(refusal.body(), status=refusal.status)
+        headers = {**refusal.headers(), **({"Allow": ", ".join(self.allowed_methods)} if refusal.status == 405 else {})}
+        return JsonResponse(refusal.body(), status=refusal.status, headers=headers)
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(response, JsonResponse):
             return response
         return super().finalize_response(request, response, *args, **kwargs)
+
+
+class Schema(_JsonErrors, SpectacularAPIView):
+    pass
+
+
+class Docs(_JsonErrors, SpectacularSwaggerView):
+    """A page for everybody."""
+
+    authentication_classes = ()

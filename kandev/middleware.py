@@ -47,13 +47,13 @@ class JsonErrorsMiddleware:
         except DisallowedHost:
             return _json(UnknownHost())
         response = self.get_response(request)
-        if response.status_code < 400 or response.headers.get("Content-Type", "").startswith("application/"):
+        if response.status_code < 400 or response.headers.get("Content-Type", "").startswith("application/json"):
             return response
         return _json(of_status(response.status_code))
 
 
 def _json(refusal: KandevError) -> HttpResponse:
-    return JsonResponse(refusal.body(), status=refusal.status)
+    return JsonResponse(refusal.body(), status=refusal.status, headers=refusal.headers())
 
 
 class ChunkedBodyMiddleware:

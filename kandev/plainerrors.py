@@ -15,7 +15,7 @@ def install() -> None:
     if getattr(WebRequest, "kandev_plain", False):
         return
     WebRequest.kandev_plain = True
-    page = WebRequest.basic_error
+    page, received = WebRequest.basic_error, WebRequest.requestReceived
 
     def error(self: Any, status: int, status_text: bytes, body: str) -> None:
         if not self.uri.startswith(PROGRAMS):
@@ -27,4 +27,9 @@ def install() -> None:
         self.handle_reply({"type": "http.response.start", "status": refusal.status, "headers": headers})
         self.handle_reply({"type": "http.response.body", "body": raw})
 
-    WebRequest.basic_error = error
+    def without_forms(self: Any, *line: bytes) -> None:
+        """Twisted would read a form as well, for nobody, and refuse a bad one with an empty body."""
+        self._parsePOSTFormSubmission = False
+        received(self, *line)
+
+    WebRequest.basic_error, WebRequest.requestReceived = error, without_forms

@@ -39,6 +39,10 @@ class KandevError(Exception):
             body["retryable"] = bool(self.retryable)
         return body
 
+    def headers(self) -> dict[str, str]:
+        """The headers that go with the status."""
+        return {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(self.status, {})
+
 
 class Invalid(KandevError):
     """400: `fields` maps each field to a list of sentences."""
@@ -76,6 +80,9 @@ class TooMany(KandevError):
     def __init__(self, retry_after_s: int) -> None:
         super().__init__()
         self.retry_after_s = retry_after_s
+
+    def headers(self) -> dict[str, str]:
+        return {"Retry-After": str(self.retry_after_s)}
 
 
 class Unavailable(KandevError):
@@ -169,11 +176,4 @@ def _other(error: exceptions.APIException) -> KandevError:
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     """DRF's hook: the one place where an exception of a REST view becomes a response."""
     refusal = translate(error)
-    response = Response(refusal.body(), status=refusal.status)
-    if isinstance(refusal, TooMany):
-        response["Retry-After"] = str(refusal.retry_after_s)
-    if refusal.status == 401:
-        response["WWW-Authenticate"] = "Bearer"
-    if refusal.status == 503:
-        response["Retry-After"] = "1"
-    return response
+    return Response(refusal.body(), status=refusal.status, headers=refusal.headers())

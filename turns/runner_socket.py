@@ -84,7 +84,7 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
         if kind == "hello":
             await self._hello(frame)
         elif kind == "ping":
-            await self._send({"type": "pong"})
+            await self._reply({"type": "pong"})
         elif not self.runner_id or kind == "pong":
             return
         elif kind in ("accepted", "rejected", "revoked"):
@@ -106,7 +106,7 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         self.runner_id = said.runner_id
         hints.listen(f"runner:{said.runner_id}", self._poke)
-        await self._send({"type": "welcome", "instance": str(instances.generation()), "ping_s": PING_S})
+        await self._reply({"type": "welcome", "instance": str(instances.generation()), "ping_s": PING_S})
         await in_thread(hello.settle, said)
         self.watching.append(self._start(self._serve()))
 
@@ -185,6 +185,15 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _send(self, frame: dict[str, Any]) -> None:
         await self.send(text_data=json.dumps(frame, ensure_ascii=False))
+
+    async def _reply(self, frame: dict[str, Any]) -> None:
+        """From the reading half. A peer that has just gone cannot be written to, which is no reason to miss what is
+        still to be read: its disconnect above all, which gives back what this socket holds.
+        """
+        try:
+            await self._send(frame)
+        except Exception as error:  # noqa: BLE001 - each server has its own
+            logger.info("runner %s has left before its answer: %s", self.runner_id, error)
 
     async def disconnect(self, code: int) -> None:
         """What was read before the socket died is still handled; only the watching ends."""

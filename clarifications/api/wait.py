@@ -17,7 +17,7 @@ from clarifications import waiting
 from clarifications.signals import Signal
 from clarifications.waiting import Waited
 from tasks import socketauth
-from tasks.errors import KandevError, TooMany, UnknownHost, invalid, translate
+from tasks.errors import KandevError, UnknownHost, invalid, translate
 from tasks.principals import Principal
 from tasks.threads import in_thread
 
@@ -64,10 +64,10 @@ async def _watch(receive: Receive, gone: Signal) -> None:
 
 async def _serve(scope: Scope, send: Send, gone: Signal) -> None:
     try:
-        principal = await in_thread(_identify, scope)
-        timeout = _timeout(scope)
-        pending_id = unquote(_raw_id(scope))
-        waited = await waiting.wait(principal, pending_id, "rest", timeout, gone)
+        # Who calls has no name here: it would be kept as long as the wait.
+        waited = await waiting.wait(
+            await in_thread(_identify, scope), unquote(_raw_id(scope)), "rest", _timeout(scope), gone
+        )
     except Exception as error:  # noqa: BLE001 - translated, and logged there when it is not expected
         await _refuse(send, translate(error))
         return
@@ -113,11 +113,7 @@ async def _end(send: Send, waited: Waited, gone: Signal) -> None:
 
 
 async def _refuse(send: Send, refusal: KandevError) -> None:
-    headers = []
-    if isinstance(refusal, TooMany):
-        headers.append((b"retry-after", str(refusal.retry_after_s).encode()))
-    if refusal.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
+    headers = [(name.lower().encode(), value.encode()) for name, value in refusal.headers().items()]
     await _answer(send, refusal.status, refusal.body(), headers)
 
 

@@ -54,12 +54,7 @@ class Incoming:
 
 def refused(error: KandevError) -> RefusedError:
     """A refusal of contract 3 with the headers that go with its status."""
-    headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
-    if isinstance(error, TooMany):
-        headers["Retry-After"] = str(error.retry_after_s)
-    if error.status == 503:
-        headers["Retry-After"] = "1"
-    return RefusedError(error.status, error.body(), headers)
+    return RefusedError(error.status, error.body(), error.headers())
 
 
 def _refuse(status: int, sentence: str, code: str, **headers: str) -> RefusedError:
