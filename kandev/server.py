@@ -65,13 +65,19 @@ def _patiently(step: Callable[[], object]) -> None:
         try:
             step()
         except OperationalError as error:
-            if time.monotonic() > until:
+            if time.monotonic() > until or not _passes(error):
                 raise
             logger.warning("the start waits for the database: %s", str(error).strip())
             connections.close_all()
             time.sleep(0.5)
         else:
             return
+
+
+def _passes(error: OperationalError) -> bool:
+    """Not a table that is missing, which SQLite reports in the same way."""
+    name: str = getattr(error.__cause__, "sqlite_errorname", "SQLITE_BUSY")
+    return name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def on_loop(loop: asyncio.AbstractEventLoop) -> None:

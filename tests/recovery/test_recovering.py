@@ -1,6 +1,7 @@
 """A new process finds what a dead one left (groups E, K and R): stopped half-way, then recovered, in this process."""
 
 import datetime as dt
+import sqlite3
 from functools import partial
 from typing import Any
 
@@ -247,10 +248,14 @@ def test_a_start_waits_a_while_for_a_busy_database_and_for_nothing_else(monkeypa
     assert len(tried) == 2
     with pytest.raises(OperationalError):
         server._patiently(partial(fails, OperationalError("gone"), 99))
-    tried.clear()
-    with pytest.raises(dispatches.MalformedReservation):
-        server._patiently(partial(fails, dispatches.MalformedReservation("broken"), 99))
-    assert len(tried) == 1
+    missing = OperationalError("no such table: tasks_epoch")
+    missing.__cause__ = sqlite3.OperationalError("no such table: tasks_epoch")
+    missing.__cause__.sqlite_errorname = "SQLITE_ERROR"
+    for error in (dispatches.MalformedReservation("broken"), missing):
+        tried.clear()
+        with pytest.raises(type(error)):
+            server._patiently(partial(fails, error, 99))
+        assert len(tried) == 1
 
 
 @pytest.mark.scenario("E13")
