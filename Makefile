@@ -12,14 +12,14 @@ WORKERS ?= 3
 SUITE := -n $(WORKERS) --dist worksteal --durations 25
 CODE := kandev clarifications turns tasks tests manage.py
 
-.PHONY: run test check format requirements chromium
+.PHONY: run test check format requirements chromium conformance
 
 # Without a SECRET_KEY this is somebody trying it out on their own machine.
 run: export DEBUG := $(if $(DEBUG),$(DEBUG),$(if $(SECRET_KEY),,1))
 run: $(VENV)/run.stamp
 	exec $(BIN)/python manage.py runall
 
-test: check chromium
+test: check chromium conformance
 	$(BIN)/python -m pytest --database sqlite $(SUITE)
 	$(BIN)/python -m pytest --database postgres $(SUITE)
 
@@ -44,6 +44,9 @@ requirements: $(VENV)/dev.stamp
 
 chromium: $(VENV)/dev.stamp
 	@$(BIN)/python -m tests.support.chromium
+
+conformance: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.support.conformance
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed and was not found." >&2; exit 1; }

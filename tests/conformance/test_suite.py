@@ -10,21 +10,22 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conformance.conftest import PROGRAM
 from tests.conformance.proxy import Proxy
 from tests.mcp.scenes import Scene
+from tests.support import conformance
 from tests.support.processes import Product
 
 APPLY = ("server-initialize", "ping", "tools-list", "dns-rebinding-protection", "server-sse-multiple-streams")
-pytestmark = [pytest.mark.scenario("B1"), pytest.mark.timeout(180), pytest.mark.once]
+pytestmark = [pytest.mark.scenario("B1"), pytest.mark.timeout(600), pytest.mark.once]
 
 
 @pytest.mark.parametrize("surface", ["/mcp", "/mcp/session"])
 def test_the_suite_finds_nothing(served: Product, make_scene: Callable[..., Scene], surface: str) -> None:
-    scene = make_scene(served)
+    program, scene = conformance.find(), make_scene(served)
+    assert program
     token = {"/mcp": served.tokens["owner"], "/mcp/session": scene.token}[surface]
     for name in APPLY:
         with Proxy(scene.server.port, token) as url:
-            asked = [PROGRAM, "server", "--url", url + surface, "--scenario", name]
-            ran = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=60)
+            asked = [program, "server", "--url", url + surface, "--scenario", name]
+            ran = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=110)
         assert ran.returncode == 0, f"{name}\n{ran.stdout[-3000:]}\n{ran.stderr[-2000:]}"
