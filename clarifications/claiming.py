@@ -18,13 +18,14 @@ from django.utils import timezone
 from clarifications import bundles, leases, rows, shapes
 from clarifications.answers import Submission
 from clarifications.errors import NotActive
-from clarifications.models import Claim, ClaimPath, ClaimState, WaiterLease
+from clarifications.models import Claim, ClaimPath, ClaimState, Draft, WaiterLease
 from tasks import breaks, hints, instances, prepared, revisions
 from tasks.errors import NotFound, Unavailable
 from tasks.principals import Principal
 from turns.models import Dispatch, DispatchState, Message
 
 SLACK = dt.timedelta(seconds=10)
+NOBODY = 0  # no person has this id
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _try(principal: Principal, bundle: bundles.Bundle, said: Submission, claim_i
             revisions.lock_session(bundle.session.pk)
         except NotFound:
             raise NotActive from None
-        found = _asked(bundle.pending_id)
+        found = _asked(bundle.pending_id, principal.user.pk if principal.user else NOBODY)
         turn_id = bundles.turn_identity(found)
         if turn_id is None or not bundles.well_formed(found) or not _may_claim(found):
             return _not_mine(bundle, found)
@@ -86,12 +87,14 @@ def _try(principal: Principal, bundle: bundles.Bundle, said: Submission, claim_i
 
 
 @prepared.rows
-def _asked(pending_id: str) -> QuerySet[Message]:
-    """The bundle's rows, locked, with the rule's verdict and whether anything waits. Leases come and go under the
-    session lock.
+def _asked(pending_id: str, user_id: int) -> QuerySet[Message]:
+    """The bundle's rows, locked, with the rule's verdict, whether anything waits and whether this person left a draft.
+    Leases come and go under the session lock; a draft that is saved from now on is one of after the answer.
     """
-    waits = {"is_waited": Exists(WaiterLease.objects.filter(pending_id=pending_id, claim_id__isnull=True))}
-    return Message.objects.bundle(pending_id).with_active().annotate(**waits).select_for_update(of=("self",))
+    waits = WaiterLease.objects.filter(pending_id=pending_id, claim_id__isnull=True)
+    drafts = Draft.objects.filter(pending_id=pending_id, user=user_id)
+    beside = {"is_waited": Exists(waits), "is_drafted": Exists(drafts)}
+    return Message.objects.bundle(pending_id).with_active().annotate(**beside).select_for_update(of=("self",))
 
 
 def _may_claim(found: list[Message]) -> bool:
@@ -125,6 +128,7 @@ def _store(
     )
     prepared.insert(made)
     made.claimed_rows, made.nobody_waits = mine, not any(getattr(row, "is_waited", True) for row in found)
+    made.drafted = any(getattr(row, "is_drafted", True) for row in found)
     revisions.advance(bundle.session.pk, last_activity_at=now)
     hints.after_commit(leases.topic(bundle.pending_id))
     return made

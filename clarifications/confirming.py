@@ -10,27 +10,37 @@ import datetime as dt
 import uuid
 
 from django.db import transaction
-from django.db.models import Exists
+from django.db.models import Exists, QuerySet
 from django.utils import timezone
 
-from clarifications import detaching, leases, standing, watching
+from clarifications import bundles, detaching, leases, standing, watching
 from clarifications.models import Claim, ClaimState, WaiterLease
 from clarifications.standing import Ended
-from tasks import breaks, failpoints, hints, revisions
+from tasks import breaks, failpoints, hints, instances, prepared, revisions
 from tasks.errors import NotFound
 from turns.models import Message, Turn
 
 
 def look(lease: WaiterLease) -> Ended | None:
     """What became of this waiter: None to wait on, else its end. Reads without a lock; only a confirm takes it."""
-    mine = WaiterLease.objects.filter(pk=lease.pk).first()
+    mine = _stored.first(lease.pk)
     if mine is None:
         return _after_loss(lease)
     if mine.claim_id is not None:
         return _owed(mine.claim_id)
-    if not Claim.objects.filter(pending_id=lease.pending_id, state=ClaimState.CLAIMED).exists():
+    if not _claimed(lease.pending_id):
         return None if _stands(lease.pending_id) else _settled(lease)
     return confirm(lease)
+
+
+@prepared.rows
+def _stored(lease_id: uuid.UUID) -> QuerySet[WaiterLease]:
+    return WaiterLease.objects.filter(pk=lease_id)
+
+
+@prepared.rows
+def _claimed(pending_id: str) -> QuerySet[Claim]:
+    return Claim.objects.filter(pending_id=pending_id, state=ClaimState.CLAIMED)[:1]
 
 
 def _stands(pending_id: str) -> bool:
@@ -48,7 +58,7 @@ def _turn_open(turn_id: uuid.UUID) -> bool:
 
 def _owed(claim_id: uuid.UUID) -> Ended:
     claim = Claim.objects.get(pk=claim_id)
-    return standing.handed(claim, list(Message.objects.bundle(claim.pending_id)))
+    return standing.handed(claim, bundles.stored(claim.pending_id))
 
 
 def _settled(lease: WaiterLease) -> Ended | None:
@@ -70,24 +80,29 @@ def confirm(lease: WaiterLease) -> Ended | None:
             now = timezone.now()
             if session.terminal or not _own(lease, now) or not _current(lease):
                 return None
-            claim = Claim.objects.filter(pending_id=lease.pending_id, state=ClaimState.CLAIMED).first()
-            if claim is None or not _take(claim):
+            claim = _claimed.first(lease.pending_id)
+            if claim is None or not _take(claim.pk):
                 return None
-            WaiterLease.objects.filter(pending_id=lease.pending_id, claim_id__isnull=True).update(claim_id=claim.pk)
+            _owe(lease.pending_id, claim.pk)
             if claim.status == "answered" and not breaks.broken("watchdog"):
                 watching.arm(claim, now)
             hints.after_commit(leases.topic(lease.pending_id))
     except NotFound:
         return Ended("expired")
     failpoints.reach("live.after_confirm")
-    return standing.handed(claim, list(Message.objects.bundle(claim.pending_id)))
+    return standing.handed(claim, bundles.stored(claim.pending_id))
 
 
 def _own(lease: WaiterLease, now: dt.datetime) -> bool:
     """Live also means that this process was not declared dead: one that was frozen past its lease and wakes confirms
     nothing (E10).
     """
-    return WaiterLease.objects.live(now).filter(pk=lease.pk).exists()
+    return bool(_live(lease.pk, now, instances.lease()))
+
+
+@prepared.rows
+def _live(lease_id: uuid.UUID, now: dt.datetime, shaped_by: dt.timedelta) -> QuerySet[WaiterLease]:
+    return WaiterLease.objects.live(now).filter(pk=lease_id)
 
 
 def _current(lease: WaiterLease) -> bool:
@@ -98,9 +113,16 @@ def _current(lease: WaiterLease) -> bool:
     )
 
 
-def _take(claim: Claim) -> bool:
-    mine = Claim.objects.filter(pk=claim.pk, state=ClaimState.CLAIMED)
-    return bool(mine.update(state=ClaimState.CONFIRMED, path="live", replayable=True))
+@prepared.update
+def _take(claim_id: uuid.UUID) -> prepared.Change:
+    mine = Claim.objects.filter(pk=claim_id, state=ClaimState.CLAIMED)
+    return mine, {"state": ClaimState.CONFIRMED, "path": "live", "replayable": True}
+
+
+@prepared.update
+def _owe(pending_id: str, claim_id: uuid.UUID) -> prepared.Change:
+    """Every waiter of the bundle gets this answer."""
+    return WaiterLease.objects.filter(pending_id=pending_id, claim_id__isnull=True), {"claim_id": claim_id}
 
 
 def leave(lease: WaiterLease, lost: bool) -> Ended | None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from clarifications import confirming, leases, rows
 from clarifications.models import Claim, ClaimPath, ClaimState
-from tasks import failpoints, hints, revisions
+from tasks import failpoints, hints, prepared, revisions
 from tasks.models import Session
 from turns import background, completing
 from turns.models import Message
@@ -52,8 +52,8 @@ def finalize_locked(claim: Claim, expected: ClaimState, session: Session, now: d
     revisions.require_transaction()
     # A rejection that nobody waited for was not handed over live, so a wait that comes later hears `detached` (R22).
     # Only a confirm owes the reason to anybody, so it goes at once (R34).
-    unheard = {"path": ClaimPath.DETACHED, "reject_reason": ""} if expected == ClaimState.CLAIMED else {}
-    if not Claim.objects.filter(pk=claim.pk, state=expected).update(state=ClaimState.FINALIZED, **unheard):
+    unheard = expected == ClaimState.CLAIMED
+    if not _settle(claim.pk, expected, unheard):
         return False
     rows.tell(session, _without_intent(claim, now), now)
     hints.after_commit(leases.topic(claim.pending_id), f"session:{session.pk}")
@@ -61,6 +61,12 @@ def finalize_locked(claim: Claim, expected: ClaimState, session: Session, now: d
         transaction.on_commit(partial(confirming.drop_reason, claim.pk), robust=True)
     background.after_commit(completing.judge, session.task_id)
     return True
+
+
+@prepared.update
+def _settle(claim_id: uuid.UUID, expected: str, unheard: bool) -> prepared.Change:
+    changes = {"path": ClaimPath.DETACHED, "reject_reason": ""} if unheard else {}
+    return Claim.objects.filter(pk=claim_id, state=expected), {"state": ClaimState.FINALIZED, **changes}
 
 
 def _without_intent(claim: Claim, now: dt.datetime) -> list[Message]:

@@ -4,9 +4,10 @@ import datetime as dt
 import uuid
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from clarifications.models import LeaseKind, WaiterLease
-from tasks import hints, instances, revisions
+from tasks import hints, instances, prepared, revisions
 from turns.models import Timer, TimerKind, Turn
 
 
@@ -59,7 +60,12 @@ def begin(session_id: uuid.UUID, turn_id: uuid.UUID, pending_id: str, kind: Leas
 
 
 def is_live(pending_id: str, now: dt.datetime) -> bool:
-    return WaiterLease.objects.live(now).filter(pending_id=pending_id).exists()
+    return bool(_live(pending_id, now, instances.lease()))
+
+
+@prepared.rows
+def _live(pending_id: str, now: dt.datetime, shaped_by: dt.timedelta) -> QuerySet[WaiterLease]:
+    return WaiterLease.objects.live(now).filter(pending_id=pending_id)[:1]
 
 
 def end(lease_id: uuid.UUID) -> bool:

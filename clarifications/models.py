@@ -59,10 +59,11 @@ class Claim(models.Model):
     # Confirmed, but neither written to a client nor followed by activity: an identical ask gets it once more (R20).
     replayable = models.BooleanField(default=False)
 
-    # Known to the thread that stored the claim, from under its lock: the rows as it left them, and that no lease of the
-    # bundle was there. Anybody else reads the rows and asks who waits.
+    # Known to the thread that stored the claim, from under its lock: the rows as it left them, that no lease of the
+    # bundle was there, and whether the responder had left a draft. Anybody else reads the rows and asks who waits.
     claimed_rows: "Sequence[Message]" = ()
     nobody_waits = False
+    drafted = True
 
     objects = ClaimQuerySet.as_manager()
 

@@ -24,7 +24,8 @@ def respond(principal: Principal, pending_id: str, payload: object) -> dict[str,
         return claimed.body
     failpoints.reach("respond.after_claim")
     body = delivering.deliver(claimed, bundle.session)
-    drafting.forget(principal, pending_id)
+    if claimed.drafted:
+        drafting.forget(principal, pending_id)
     return body
 
 

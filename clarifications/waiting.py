@@ -65,6 +65,7 @@ async def wait(
     ends), gone. Raises UnknownClarification, Forbidden. After the bytes were written call `returned`.
     """
     begun = await in_thread(standing.begin, principal, pending_id, LeaseKind(kind))
+    del principal  # its token and person are the larger part of what a wait would keep
     if not isinstance(begun, WaiterLease):
         return Waited(begun.code, begun.response, begun.claim_id)
     limit = settings.KANDEV_WAIT_TIMEOUT_S if timeout_s is None else min(timeout_s, settings.KANDEV_WAIT_TIMEOUT_S)

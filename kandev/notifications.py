@@ -6,9 +6,12 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tasks import envelopes, revisions, summaries
+from django.db.models import QuerySet
+
+from tasks import envelopes, prepared, revisions, summaries
 from tasks.hub import Notification
-from tasks.models import Event, Session, Task
+from tasks.models import Event, Session
+from tasks.registry import Kinds, kinds
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +37,15 @@ def _notification(row: Event, projections: dict[uuid.UUID, dict[str, Any]]) -> N
 def _projections(ids: set[uuid.UUID]) -> dict[uuid.UUID, dict[str, Any]]:
     """By session; empty when it failed, and then both keys are absent and change no icon (R42)."""
     try:
-        rows = Session.objects.with_pending().filter(pk__in=ids) if ids else []
-        return {row.pk: _projection(row) for row in rows}
+        return {row.pk: _projection(row) for row in _projected(sorted(ids), kinds())} if ids else {}
     except Exception:
         logger.exception("the projection of %d sessions failed; their events go without it", len(ids))
         return {}
+
+
+@prepared.rows
+def _projected(ids: list[uuid.UUID], shaped_by: Kinds) -> QuerySet[Session]:
+    return Session.objects.with_pending().filter(pk__in=ids)
 
 
 def _projection(row: Any) -> dict[str, Any]:
@@ -52,10 +59,8 @@ def refresh_summaries(rows: Iterable[Event]) -> None:
     """
     ids = {row.task_id for row in rows if row.action not in WITHOUT_SUMMARY}
     try:
-        stale = (
-            [task for task in Task.objects.with_pending().filter(pk__in=ids) if summaries.is_stale(task)] if ids else []
-        )
-        for task in stale:
-            summaries.refresh(task.pk)
+        for task in summaries.read(sorted(ids)):
+            if summaries.is_stale(task):
+                summaries.refresh(task.pk)
     except Exception:
         logger.exception("summaries of %d tasks could not be refreshed", len(ids))

@@ -13,9 +13,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
+
 from kandev import layerlink, notifications
 from kandev.layerlink import LinkDownError
-from tasks import hints, hub, instances
+from tasks import hints, hub, instances, prepared
 from tasks.events import OUTBOX
 from tasks.hub import Notification
 from tasks.models import Event
@@ -94,7 +96,7 @@ class Publisher:
             notifications.refresh_summaries(rows)
         if sent:
             # The owner is restated: rows that another process took over meanwhile are its to delete.
-            Event.objects.filter(pk__in=sent, owner=instances.generation()).delete()
+            _delete(sent, instances.generation())
         return len(rows) == BATCH
 
     def _adopt_now_and_then(self) -> None:
@@ -106,8 +108,8 @@ class Publisher:
         held = [pk for batch in self._held for pk in batch.ids]
         if len(held) >= MAX_HELD:
             return []
-        rows = Event.objects.filter(owner=instances.generation())
-        return list((rows.exclude(pk__in=held) if held else rows).order_by("id")[:BATCH])
+        mine = instances.generation()
+        return list(_oldest(mine).exclude(pk__in=held)[:BATCH]) if held else _next(mine)
 
     def _tell_here(self, rows: list[Event]) -> None:
         batch = Batch([row.pk for row in rows], notifications.build(rows))
@@ -137,6 +139,20 @@ class Publisher:
         except TimeoutError:
             future.cancel()
             raise LinkDownError("the event loop did not answer") from None
+
+
+def _oldest(owner: int) -> QuerySet[Event]:
+    return Event.objects.filter(owner=owner).order_by("id")
+
+
+@prepared.rows
+def _next(owner: int) -> QuerySet[Event]:
+    return _oldest(owner)[:BATCH]
+
+
+@prepared.delete
+def _delete(ids: list[int], owner: int) -> QuerySet[Event]:
+    return Event.objects.filter(pk__in=ids, owner=owner)
 
 
 def adopt() -> int:

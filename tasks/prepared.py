@@ -5,21 +5,22 @@ a JSON object or a list of ids are what the statement is given at each run; any 
 a statement of its own. The builder runs twice for a shape, with other stand-ins each time: what differs apart from
 their places was taken from somewhere else (a clock, a generation) and would be frozen, so it is refused.
 
-The queryset stays the only source of the SQL, and Django's own iterables read the rows. `fresh` says what the queryset
-would say now; a test holds every statement against it on both databases.
+The queryset stays the only source of the SQL. `fresh` says what the queryset would say now; a test holds every
+statement, and the rows that it reads, against its queryset on both databases.
 """
 
-import copy
 import datetime as dt
 import inspect
 import itertools
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints
 
 from django.db import DEFAULT_DB_ALIAS, connections, models, transaction
 from django.db.models import QuerySet
+from django.db.models.query import FlatValuesListIterable, ModelIterable, get_related_populators
 from django.db.models.sql import DeleteQuery, InsertQuery, UpdateQuery
 
 P = ParamSpec("P")
@@ -100,15 +101,14 @@ class Statement(Generic[P]):
 
     def fresh(self, *args: P.args, **kwargs: P.kwargs) -> Sql:
         """The same, made anew by the builder."""
-        values = {name: _padded(value) for name, value in self._named(args, kwargs).items()}
-        sql, parameters = self._compiler(self.build(**values)).as_sql()  # type: ignore[call-arg]
+        sql, parameters = self._compiler(self.build(*args, **kwargs)).as_sql()
         return sql, tuple(parameters)
 
     @property
     def kinds(self) -> dict[str, Kind]:
         """The parameters that are given at each run."""
         if self._kinds is None:
-            hints = get_type_hints(self.build)
+            hints = annotations(self.build)
             self._kinds = {name: KINDS[hints[name]] for name in self.names if hints[name] in KINDS}
         return self._kinds
 
@@ -148,11 +148,22 @@ class Statement(Generic[P]):
             raise UnpreparedError(f"{self.name}: {missing} is no parameter of the statement")
         fixed = tuple(None if at else value for at, value in zip(found, parameters, strict=True))
         places = tuple((place, *at) for place, at in enumerate(found) if at)
-        compiler.connection = None  # each run has its own
         return _Made(sql, fixed, places, compiler)
 
     def _compiler(self, built: Any) -> Any:
         raise NotImplementedError
+
+
+def forget() -> None:
+    """Makes every statement anew at its next run; for tests that change what a builder calls."""
+    for statement in ALL:
+        statement._made.clear()  # noqa: SLF001 - same module
+
+
+def annotations(build: Callable[..., Any]) -> dict[str, Any]:
+    """Of its parameters; what it returns may be a name that is only there for type checkers."""
+    stated = {name: kind for name, kind in build.__annotations__.items() if name != "return"}
+    return get_type_hints(SimpleNamespace(__annotations__=stated), globalns=build.__globals__)
 
 
 def _keys(parameters: Any) -> list[str]:
@@ -176,7 +187,13 @@ class Rows(Statement[P], Generic[P, T]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> list[T]:
         made, parameters = self._run(args, kwargs)
-        return list(made.compiler.iterable(_Reading(made, parameters)))
+        connection, compiler = connections[DEFAULT_DB_ALIAS], made.compiler
+        if compiler.query.select_for_update and connection.get_autocommit():
+            raise transaction.TransactionManagementError("a lock is for a transaction")
+        with connection.cursor() as cursor:
+            cursor.execute(made.sql, parameters)
+            found = cursor.fetchall()
+        return compiler.reader(found, connection)  # type: ignore[no-any-return]
 
     def first(self, *args: P.args, **kwargs: P.kwargs) -> T | None:
         """The first row, of a builder that asks for no more."""
@@ -184,29 +201,65 @@ class Rows(Statement[P], Generic[P, T]):
 
     def _compiler(self, built: Any) -> Any:
         compiler = built.query.get_compiler(DEFAULT_DB_ALIAS)
-        compiler.iterable = built._iterable_class  # noqa: SLF001 - Django's own reader of these rows
+        compiler.iterable = built._iterable_class  # noqa: SLF001 - how Django would read these rows
         return compiler
 
+    def _try(self, shape: dict[str, Any], sizes: dict[str, int]) -> _Made:
+        made = super()._try(shape, sizes)
+        kind = _READERS.get(made.compiler.iterable)
+        if kind is None:
+            raise UnpreparedError(f"{self.name}: nothing here reads a {made.compiler.iterable.__name__}")
+        made.compiler.reader = kind(made.compiler)
+        return made
 
-class _Reading:
-    """What Django's iterables ask of a queryset, for one run: a compiler that has compiled."""
 
-    db = DEFAULT_DB_ALIAS
-    _known_related_objects: dict[Any, Any] = {}
+class _Values:
+    """Reads the only column of each row, as Django's `FlatValuesListIterable` does; the base of reading whole rows."""
 
-    def __init__(self, made: _Made, parameters: tuple[Any, ...]) -> None:
-        self._made, self._parameters, self.query = made, parameters, self
+    def __init__(self, compiler: Any) -> None:
+        fields = [column[0] for column in compiler.select[: compiler.col_count]]
+        compiler.connection = connections[DEFAULT_DB_ALIAS]
+        self.converters = list(compiler.get_converters(fields).items())
+        compiler.connection = None  # each run has its own
 
-    def get_compiler(self, using: str) -> Any:
-        compiler = copy.copy(self._made.compiler)
-        compiler.connection = connections[using]
-        compiler.as_sql = self._as_sql
-        if compiler.query.select_for_update and compiler.connection.get_autocommit():
-            raise transaction.TransactionManagementError("a lock is for a transaction")
-        return compiler
+    def __call__(self, found: list[Any], connection: Any) -> list[Any]:
+        return [row[0] for row in self.converted(found, connection)]
 
-    def _as_sql(self) -> Sql:
-        return self._made.sql, self._parameters
+    def converted(self, found: list[Any], connection: Any) -> list[Any]:
+        if not self.converters:
+            return found
+        rows = [list(row) for row in found]
+        for row in rows:
+            for place, (converters, expression) in self.converters:
+                for convert in converters:
+                    row[place] = convert(row[place], expression, connection)
+        return rows
+
+
+class _Models(_Values):
+    """Makes model instances, as Django's `ModelIterable` does, but works out once what that does each time."""
+
+    def __init__(self, compiler: Any) -> None:
+        super().__init__(compiler)
+        self.model, places = compiler.klass_info["model"], compiler.klass_info["select_fields"]
+        self.own = slice(places[0], places[-1] + 1)
+        self.names = [column[0].target.attname for column in compiler.select[self.own]]
+        self.populators = get_related_populators(compiler.klass_info, compiler.select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]
+        self.annotations = list(compiler.annotation_col_map.items())
+
+    def __call__(self, found: list[Any], connection: Any) -> list[Any]:
+        return [self.made(row) for row in self.converted(found, connection)]
+
+    def made(self, row: Any) -> Any:
+        made = self.model.from_db(DEFAULT_DB_ALIAS, self.names, row[self.own])
+        for populator in self.populators:
+            populator.populate(row, made)
+        for name, place in self.annotations:
+            setattr(made, name, row[place])
+        return made
+
+
+_READERS: dict[Any, type[_Values]] = {ModelIterable: _Models, FlatValuesListIterable: _Values}
 
 
 class Counted(Statement[P]):

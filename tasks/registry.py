@@ -23,6 +23,7 @@ class PendingKind:
     since: Callable[[Sequence[uuid.UUID]], Mapping[uuid.UUID, dt.datetime]]
 
 
+Kinds = tuple[PendingKind, ...]
 _kinds: dict[str, PendingKind] = {}
 
 
@@ -30,8 +31,9 @@ def register(kind: PendingKind) -> None:
     _kinds[kind.name] = kind
 
 
-def kinds() -> list[PendingKind]:
-    return sorted(_kinds.values(), key=lambda kind: kind.rank)
+def kinds() -> Kinds:
+    """In the order of their rank; what a prepared statement with `pending_kind` in it is shaped by."""
+    return tuple(sorted(_kinds.values(), key=lambda kind: kind.rank))
 
 
 def pending_kind(reference: str = "pk") -> Expression:
@@ -52,7 +54,7 @@ def pending_kind_of_task(reference: str = "pk") -> Expression:
 def blocked_since(session_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dt.datetime]:
     """Since when each of these sessions waits for a person; those that do not are left out."""
     found: dict[uuid.UUID, dt.datetime] = {}
-    for kind in kinds() if session_ids else []:
+    for kind in kinds() if session_ids else ():
         for session_id, since in kind.since(session_ids).items():
             found[session_id] = min(since, found.get(session_id, since))
     return found

@@ -11,11 +11,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from tasks import events
+from tasks import events, prepared
 from tasks.errors import Unavailable
 from tasks.models import Task
+from tasks.registry import Kinds, kinds
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +49,21 @@ def refresh(task_id: uuid.UUID) -> Task | None:
     No change takes no revision and tells nobody. SummaryConflict when other writers won every try.
     """
     for _ in range(TRIES):
-        task = Task.objects.with_pending().filter(pk=task_id).first()
+        task = next(iter(read([task_id])), None)
         if task is None or not is_stale(task):
             return task
         _store(task)
     raise SummaryConflict
+
+
+def read(task_ids: list[uuid.UUID]) -> list[Task]:
+    """Tasks with what the rule says of them now."""
+    return _read(task_ids, kinds()) if task_ids else []
+
+
+@prepared.rows
+def _read(task_ids: list[uuid.UUID], shaped_by: Kinds) -> QuerySet[Task]:
+    return Task.objects.with_pending().filter(pk__in=task_ids)
 
 
 def repair(tasks: Iterable[Task]) -> dict[uuid.UUID, dict[str, Any] | None]:

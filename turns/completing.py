@@ -7,9 +7,10 @@ Called again whenever something that held it back is over; the guarded update on
 import uuid
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from tasks import moving, revisions
+from tasks import moving, prepared, revisions
 from tasks.models import Session, SessionState, TaskState
 from tasks.registry import pending_kind
 from turns import busy
@@ -20,9 +21,14 @@ GIVEN_UP = (SessionState.FAILED, SessionState.CANCELLED)
 
 def judge(task_id: uuid.UUID) -> None:
     """Judges every session of the task whose newest turn completed normally and was not judged yet."""
-    sessions = Session.objects.filter(task=task_id, turns__end_reason=EndReason.READY, turns__completion_handled=False)
-    for session_id in set(sessions.values_list("pk", flat=True)):
+    for session_id in set(_unjudged(task_id)):
         _judge_session(task_id, session_id)
+
+
+@prepared.rows
+def _unjudged(task_id: uuid.UUID) -> "QuerySet[Session, uuid.UUID]":
+    sessions = Session.objects.filter(task=task_id, turns__end_reason=EndReason.READY, turns__completion_handled=False)
+    return sessions.values_list("pk", flat=True)
 
 
 def _judge_session(task_id: uuid.UUID, session_id: uuid.UUID) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import BooleanField, Case, Exists, F, OuterRef, Q, QuerySet, Subquery, Value, When
 
+from tasks import prepared
 from tasks.models import TERMINAL
 
 if TYPE_CHECKING:
@@ -42,7 +43,19 @@ class TurnQuerySet(QuerySet["Turn"]):
 
     def current_of(self, session_id: uuid.UUID) -> Turn | None:
         """The session's current turn, or None."""
-        return self.filter(session=session_id).authoritative().newest_first().first()
+        if self.query.where:  # only some turns are looked at
+            return self.newest_of(session_id).first()
+        return _current.first(session_id)
+
+    def newest_of(self, session_id: uuid.UUID) -> TurnQuerySet:
+        return self.filter(session=session_id).authoritative().newest_first()
+
+
+@prepared.rows
+def _current(session_id: uuid.UUID) -> QuerySet[Turn]:
+    from turns.models import Turn
+
+    return Turn.objects.newest_of(session_id)[:1]
 
 
 def current_turn_id(session_reference: str) -> Subquery:

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import uuid
-from typing import Any, cast, get_type_hints
+from typing import Any, cast
 
 import pytest
 from django.db import transaction
@@ -18,7 +18,7 @@ import kandev
 import tasks
 import turns
 from clarifications.models import Claim
-from tasks import prepared
+from tasks import instances, prepared, registry
 from tasks.models import Event, RateWindow, Session, Task
 from tests.support.climbing import by_hand
 from turns.models import Message
@@ -29,8 +29,10 @@ VALUES: dict[Any, Any] = {
     uuid.UUID: uuid.UUID(int=7),
     dt.datetime: dt.datetime(2031, 1, 2, 3, 4, 5, 6, tzinfo=dt.UTC),
     dict[str, Any]: {"status": "pending", "say": 'it\'s "100%"'},
-    list[int]: [5, 3, 9],
-    list[uuid.UUID]: [uuid.UUID(int=5), uuid.UUID(int=3), uuid.UUID(int=9)],
+    list[int]: [5, 3, 9, 4],  # a power of two of them: other lengths are filled up
+    registry.Kinds: registry.kinds(),
+    dt.timedelta: instances.lease(),
+    list[uuid.UUID]: [uuid.UUID(int=number) for number in (5, 3, 9, 4)],
 }
 
 
@@ -53,9 +55,7 @@ STATEMENTS = [statement for statement in prepared.ALL if not statement.name.star
 def shapes(statement: prepared.Statement[Any]) -> list[dict[str, Any]]:
     """Arguments for a statement: one set for each value of what shapes it."""
     found: list[dict[str, Any]] = [{}]
-    for name, kind in get_type_hints(statement.build).items():
-        if name == "return":
-            continue
+    for name, kind in prepared.annotations(statement.build).items():
         if kind in VALUES:
             choices: list[Any] = [VALUES[kind]]
         else:
@@ -87,13 +87,13 @@ def test_it_reads_what_its_queryset_reads(db: None, statement: "prepared.Rows[..
     """Every parameter is taken from the rows of a question, so that there is something to read."""
     scene = by_hand()
     question = scene.ask(3)
-    kinds = {
+    kinds: dict[Any, list[Any]] = {
         uuid.UUID: [scene.session.pk, scene.task.pk, scene.turn.pk, *(row.pk for row in question.rows)],
         list[uuid.UUID]: [[scene.session.pk], [scene.task.pk], [row.pk for row in question.rows]],
         str: [question.pending_id, "nothing"],
     }
     for arguments in shapes(statement):
-        names = get_type_hints(statement.build)
+        names = prepared.annotations(statement.build)
         for name in arguments:
             for value in kinds.get(names[name], []):
                 given = {**arguments, name: value}

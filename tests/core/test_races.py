@@ -1,6 +1,7 @@
 """Two writers at the same moment (G1, C4, R11, R7, F2), each with a negative control: with the guard taken away the
 second writer runs in the gap and the damage must show."""
 
+import uuid
 from collections.abc import Callable
 from functools import partial
 
@@ -153,8 +154,8 @@ def test_control_without_the_guard_the_answer_is_given_out_and_pending_again(
     made = claimed(question)
     with no_locks(monkeypatch) as patch:
 
-        def take(row: Claim) -> bool:
-            return bool(Claim.objects.filter(pk=row.pk).update(state=ClaimState.CONFIRMED))
+        def take(claim_id: uuid.UUID) -> bool:
+            return bool(Claim.objects.filter(pk=claim_id).update(state=ClaimState.CONFIRMED))
 
         patch.setattr(confirming, "_take", take)
         first(patch, confirming, "_take", lambda: restoring.restore(made.pk))

@@ -15,7 +15,7 @@ from django.utils import timezone
 from kandev import layerlink, notifications, publisher
 from kandev.layerlink import LinkDownError
 from kandev.publisher import Publisher
-from tasks import events, hints, instances, revisions, summaries
+from tasks import events, hints, instances, prepared, revisions, summaries
 from tasks.hub import Notification
 from tasks.models import Event, Instance, Session
 from tasks.querysets import SessionQuerySet
@@ -131,6 +131,7 @@ async def test_a_projection_that_fails_leaves_both_keys_out(
         raise RuntimeError("the rule cannot be read")
 
     monkeypatch.setattr(SessionQuerySet, "with_pending", fail)
+    prepared.forget()
     await in_thread(by_hand.step)
     payload = (await socket.hear())["payload"]
     assert payload["message"] == {"id": "a"}

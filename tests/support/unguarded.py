@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from tasks import revisions
+from tasks import prepared, revisions
 from tasks.models import Session
 
 
@@ -25,7 +25,11 @@ def no_locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         patch.setattr(revisions, "lock_session", read)
         patch.setattr(revisions, "require_transaction", lambda: None)
         patch.setattr(QuerySet, "select_for_update", lambda self, **kwargs: self.all())
-        yield patch
+        prepared.forget()
+        try:
+            yield patch
+        finally:
+            prepared.forget()
 
 
 def first(patch: pytest.MonkeyPatch, where: Any, name: str, other: Callable[[], object]) -> list[object]:
