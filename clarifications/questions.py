@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+import unicodedata
 from typing import Any
 
 from tasks import strictjson
@@ -64,6 +64,7 @@ def _options(raw: object, question_id: str, at: str, faults: Faults) -> list[dic
         return []
     made = [_option(item, question_id, index, f"{where}.{index}", faults) for index, item in enumerate(raw)]
     _unique([option["option_id"] for option in made], where, "option_id", faults)
+    _unique([option.get("label", "") for option in made], where, "label", faults)
     return made
 
 
@@ -113,10 +114,16 @@ def _bool(raw: dict[str, Any], key: str, at: str, faults: Faults) -> bool:
     return value is True
 
 
-def _unique(ids: list[str], at: str, key: str, faults: Faults, fold: Callable[[str], str] = str) -> None:
-    for index, item in enumerate(ids):
-        if fold(item) in map(fold, ids[:index]):
+def _unique(found: list[str], at: str, key: str, faults: Faults) -> None:
+    """Nothing twice that looks the same: blanks around it and the way in which accents are composed do not count, case
+    does. What is missing was complained of already.
+    """
+    seen: set[str] = set()
+    for index, item in enumerate(found):
+        folded = unicodedata.normalize("NFC", item).strip()
+        if folded and folded in seen:
             faults.add(f"{at}.{index}.{key}", f"{item} is used twice")
+        seen.add(folded)
 
 
 def fingerprint(questions: list[dict[str, Any]]) -> str:

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable
 from typing import IO
 
-from django.core.exceptions import DisallowedHost
+from django.core.exceptions import DisallowedHost, SuspiciousOperation
 from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 
 from tasks.errors import KandevError, UnknownHost, of_status
 
@@ -54,6 +54,25 @@ class JsonErrorsMiddleware:
 
 def _json(refusal: KandevError) -> HttpResponse:
     return JsonResponse(refusal.body(), status=refusal.status, headers=refusal.headers())
+
+
+class NoNulMiddleware:
+    """A NUL in an address is refused before any view: SQLite takes one and PostgreSQL does not, here as in a body.
+
+    REST names the parameter itself, with its own error; this is for pages, and for the admin's filters above all.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not request.path.startswith("/api/"):
+            if "\0" in request.path:
+                raise Http404
+            given = [*request.GET, *(value for values in request.GET.lists() for value in values[1])]
+            if any("\0" in text for text in given):
+                raise SuspiciousOperation("a NUL character in a query parameter")
+        return self.get_response(request)
 
 
 class ChunkedBodyMiddleware:

@@ -187,7 +187,9 @@ class Loops:
 
     async def _ask(self, frame: Frame, made: str) -> str | None:
         option = {"option_id": "o1", "label": "Yes", "description": "d"}
-        questions = [{"id": "q1", "prompt": f"And {made[5:]}?", "options": [option, option | {"option_id": "o2"}]}]
+        questions = [
+            {"id": "q1", "prompt": f"And {made[5:]}?", "options": [option, option | {"option_id": "o2", "label": "No"}]}
+        ]
         body = {"session_id": frame["session_id"], "questions": questions}
         while self._runner.runs(key_of(frame)):
             told = await self._agent(frame, "POST", "/clarification/request", body)

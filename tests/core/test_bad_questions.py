@@ -43,6 +43,11 @@ def one(**fields: Any) -> list[dict[str, Any]]:
     return [{**questions()[0], **fields}]
 
 
+COMPOSED, APART = "caf\u00e9", "cafe\u0301"
+NAMESAKES = [{**each, "option_id": name} for each, name in zip(OPTIONS, (COMPOSED, APART), strict=True)]
+LOOKALIKES = [{**each, "label": name} for each, name in zip(OPTIONS, (COMPOSED, APART), strict=True)]
+
+
 def option(**fields: Any) -> list[dict[str, Any]]:
     return one(options=[OPTIONS[0], {**OPTIONS[1], **fields}])
 
@@ -88,6 +93,11 @@ WRONG: list[tuple[str, Any, str]] = [
     ("option_id a number", option(option_id=1), "questions.0.options.1.option_id"),
     ("option_id blank", option(option_id=" "), "questions.0.options.1.option_id"),
     ("option_id true", option(option_id=True), "questions.0.options.1.option_id"),
+    ("ids that look the same", [*one(id=COMPOSED), *one(id=APART)], "questions.1.id"),
+    ("option ids that look the same", one(options=NAMESAKES), "questions.0.options.1.option_id"),
+    ("labels repeated", option(label="Left 1"), "questions.0.options.1.label"),
+    ("labels repeated but for blanks", option(label=" Left 1\n"), "questions.0.options.1.label"),
+    ("labels that look the same", one(options=LOOKALIKES), "questions.0.options.1.label"),
     ("option ids repeated", option(option_id="q1_a"), "questions.0.options.1.option_id"),
     ("option ids repeated but for blanks", option(option_id="q1_a "), "questions.0.options.1.option_id"),
     (
