@@ -55,7 +55,7 @@ def count(request: PageRequest, principal: Principal) -> HttpResponse:
     """How many things wait, and their names, so that a page announces each of them once."""
     rows = answerable(principal)
     questions = rows.active().order_by().values_list("pending_id", flat=True).distinct()
-    names = [*questions, *map(str, rows.active(PERMISSION).values_list("pk", flat=True))]
+    names = [*questions, *map(str, rows.active(PERMISSION).order_by().values_list("pk", flat=True))]
     context = {"number": len(names), "names": json.dumps(names[:NAMED])}
     return show(request, principal, "clarifications/count.html", context)
 

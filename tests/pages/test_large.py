@@ -98,6 +98,25 @@ def test_a_long_session_is_read_in_windows(world: World, signed: Signed) -> None
     assert sum(one.queries for one in long.values()) <= 60
 
 
+@pytest.mark.scenario("I9")
+def test_no_panel_walks_the_transcript(world: World, signed: Signed) -> None:
+    """What is open is found by its own index; an order would lead SQLite to the index of the transcript."""
+    session = world.session()
+    world.ask(session, question())
+    for panel in ("questions", "permissions"):
+        with CaptureQueriesContext(connection) as captured:
+            assert signed("owner").get(f"/sessions/{session.pk}/{panel}").status_code == 200
+        assert "message_transcript" not in plans_of([query["sql"] for query in captured])
+
+
+def plans_of(statements: list[str]) -> str:
+    reads = [sql for sql in statements if sql.startswith("SELECT") and '"turns_message"' in sql]
+    assert reads
+    how = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
+    with connection.cursor() as cursor:
+        return "\n".join(str(cursor.execute(f"{how} {sql}").fetchall()) for sql in reads)
+
+
 def test_the_windows_of_a_long_session_lead_to_its_beginning(world: World, signed: Signed) -> None:
     session, owner = world.session(), signed("owner")
     many_messages(world, session, SHORT)

@@ -53,9 +53,13 @@ def pending(request: PageRequest, principal: Principal, session_id: str) -> Http
 
 
 def opened(rows: MessageQuerySet) -> list[Permission]:
-    """The open requests among `rows`, the longest blocked first."""
-    active = rows.active(PERMISSION).select_related("session__task").order_by("created_at", "id")
-    return [_permission(row, "open") for row in active[:LIMIT]]
+    """The open requests among `rows`, the longest blocked first.
+
+    Sorted here: for an order SQLite would walk the whole transcript instead of the few open rows.
+    """
+    active = rows.active(PERMISSION).select_related("session__task").order_by()
+    oldest = sorted(active, key=lambda row: (row.created_at, row.pk))[:LIMIT]
+    return [_permission(row, "open") for row in oldest]
 
 
 def prepare(rows: Sequence[Message], _principal: Principal) -> Mapping[uuid.UUID, Permission]:
