@@ -5,6 +5,7 @@ was. Each loop has a mark of its own, so every copy of an answer is seen, wherev
 """
 
 import asyncio
+import contextlib
 import json
 import time
 import uuid
@@ -84,6 +85,7 @@ class Loops:
         self._random = Random(seed)
         self._client = Client([server.url for server in cluster.servers], Random(seed + 1), kept=50)
         self._ledger = Ledger()
+        self._over = asyncio.Event()
         self._lanes: dict[str, Lane] = {}
         self._left = self._done = self._restarts = self._unclear = 0
         self._runner = Runner(self._client.urls, cluster.runner_token, self._prompted)
@@ -100,12 +102,13 @@ class Loops:
             if seconds is not None:
                 asyncio.get_running_loop().call_later(seconds, self._enough)
             await asyncio.gather(*(self._work(lane) for lane in self._lanes.values()))
-            trouble.cancel()
-            await asyncio.gather(trouble, return_exceptions=True)
+            self._over.set()
+            await trouble
             took = time.monotonic() - begun
             unsettled = await self._come_to_rest()
         finally:
-            trouble.cancel()
+            self._over.set()
+            await asyncio.gather(trouble, return_exceptions=True)  # a restart under way is never left alone
             await self._runner.stop()
             await self._client.close()
         self._say(
@@ -126,8 +129,10 @@ class Loops:
 
     async def _restart(self) -> None:
         assert self._cluster.postgres is not None
-        while True:
-            await asyncio.sleep(self._random.uniform(*self._pause))
+        while not self._over.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), self._random.uniform(*self._pause))
+                return
             begun = time.monotonic()
             await asyncio.to_thread(self._cluster.postgres.restart)
             self._restarts += 1
