@@ -17,6 +17,7 @@ django_application = get_asgi_application()
 from clarifications.api import wait  # noqa: E402
 from clarifications.mcp.apps import external_app, session_app  # noqa: E402
 from kandev import probes, server, singleuser  # noqa: E402
+from kandev.handling import Handler  # noqa: E402
 from tasks import sockets  # noqa: E402
 from turns.runner_socket import RunnerSocket  # noqa: E402
 
@@ -25,6 +26,7 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+api_application = Handler()
 runner_application = RunnerSocket.as_asgi()
 MCP: dict[str, App] = {"/mcp": external_app, "/mcp/session": session_app}
 
@@ -50,7 +52,7 @@ def _http(scope: Scope) -> App:
         return MCP[path.rstrip("/")]
     if wait.matches(path):
         return wait.application
-    return cast(App, django_application)
+    return cast(App, api_application if path.startswith("/api/") else django_application)
 
 
 def _bodiless(send: Send) -> Send:
