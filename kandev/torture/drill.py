@@ -11,11 +11,12 @@ from kandev.torture.actors import Agents, Page, People
 from kandev.torture.cluster import Cluster, Server
 from kandev.torture.history import History
 from kandev.torture.rest import Client
+from kandev.torture.resting import settled
 from kandev.torture.runner import Runner
 from tasks import failpoints
 
 Say = Callable[[str], object]
-SESSIONS, PERSONS, ROUND_S, REST_S, STOP_S = 5, 4, 12.0, 60.0, 12.0
+SESSIONS, PERSONS, ROUND_S, STOP_S = 5, 4, 12.0, 12.0
 POINTS = tuple(name for name in failpoints.NAMES if not name.startswith("recovery."))
 
 # Where a process must die for the damage to show, when a guard was taken away.
@@ -155,7 +156,7 @@ class Drill:
                 raise outcome
         await self._agents.finish()
         self._say("rest: everything runs, nobody asks any more")
-        unsettled = await self._settled()
+        unsettled = await settled(self._cluster)
         stuck = [] if unsettled else await self._serves()
         stale = [] if unsettled or stuck else [*await self._agree(), *await self._standing()]
         self._say(
@@ -163,16 +164,6 @@ class Drill:
             f"{len(self._history.receipts)} receipts"
         )
         return [*self._unstopped, *unsettled, *stuck, *stale, *self._history.violations()]
-
-    async def _settled(self) -> list[str]:
-        """Nothing is left open, as `manage.py doctor` sees it."""
-        deadline = time.monotonic() + REST_S
-        while True:
-            done = await asyncio.to_thread(lambda: self._cluster.manage("doctor", "--idle", check=False))
-            if done.returncode == 0:
-                return []
-            if time.monotonic() > deadline:
-                return [f"not settled after {REST_S:g} s: {line}" for line in done.stdout.splitlines()]
 
     async def _serves(self) -> list[str]:
         """Every session takes a message and its agent gets it."""

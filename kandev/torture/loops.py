@@ -18,10 +18,11 @@ from kandev.torture.actors import mark
 from kandev.torture.cluster import Cluster
 from kandev.torture.history import MARK
 from kandev.torture.rest import LOST, Client, Told
+from kandev.torture.resting import settled
 from kandev.torture.runner import Frame, Runner, key_of
 
 Say = Callable[[str], object]
-LANES, LOOPS_A_PROMPT, REST_S, AGAIN_S = 12, 25, 60.0, 0.15
+LANES, LOOPS_A_PROMPT, AGAIN_S = 12, 25, 0.15
 # As an installation has them, but for what only holds tests up: the rates.
 SETTINGS = {f"KANDEV_RATE_{name}": "1000000/m" for name in ("LOGIN", "TOKEN", "ANSWER")} | {"DEBUG": "0"}
 AMBIGUOUS = ("dispatch_ambiguous", "dispatch_accepted_unpublished")
@@ -105,7 +106,7 @@ class Loops:
             self._over.set()
             await trouble
             took = time.monotonic() - begun
-            unsettled = await self._come_to_rest()
+            unsettled = await settled(self._cluster, self._end_prompts)
         finally:
             self._over.set()
             await asyncio.gather(trouble, return_exceptions=True)  # a restart under way is never left alone
@@ -236,16 +237,9 @@ class Loops:
 
     # --- rest
 
-    async def _come_to_rest(self) -> list[str]:
-        deadline = time.monotonic() + REST_S
-        while True:
-            for key in list(self._runner.running.values()):
-                await self._runner.end(key)
-            done = await asyncio.to_thread(lambda: self._cluster.manage("doctor", "--idle", check=False))
-            if done.returncode == 0:
-                return []
-            if time.monotonic() > deadline:
-                return [f"not settled after {REST_S:g} s: {line}" for line in done.stdout.splitlines()]
+    async def _end_prompts(self) -> None:
+        for key in list(self._runner.running.values()):
+            await self._runner.end(key)
 
     async def _again(self) -> None:
         await asyncio.sleep(AGAIN_S * self._random.uniform(0.5, 2))
