@@ -22,7 +22,7 @@ from clarifications import confirming, holding, leases, standing
 from clarifications.models import LeaseKind, WaiterLease
 from clarifications.signals import Signal
 from clarifications.standing import Ended
-from tasks import failpoints, hints
+from tasks import hints
 from tasks.principals import Principal
 from tasks.threads import in_thread
 
@@ -102,8 +102,6 @@ async def _hold(lease: WaiterLease, limit: float, gone: Signal, on_keepalive: Ke
             if on_keepalive is not None and loop.time() - told >= settings.KANDEV_KEEPALIVE_S and not gone.is_set():
                 told = loop.time()
                 await on_keepalive(told - started)
-            if woken.is_set() and not gone.is_set():
-                failpoints.reach("live.after_wake")
     finally:
         gone.then = None
         holding.discard(lease.pk)

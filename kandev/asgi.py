@@ -52,7 +52,7 @@ def _http(scope: Scope) -> App:
         return MCP[path.rstrip("/")]
     if wait.matches(path):
         return wait.application
-    return cast(App, api_application if path.startswith("/api/") else django_application)
+    return cast(App, api_application if Handler.serves(path) else django_application)
 
 
 def _bodiless(send: Send) -> Send:

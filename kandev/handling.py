@@ -30,6 +30,11 @@ class Handler(ASGIHandler):
         super().__init__()
         self._pool = Pool("kandev-request", lambda: THREADS)
 
+    @staticmethod
+    def serves(path: str) -> bool:
+        """Pages and static files have Django's own handler."""
+        return path.startswith("/api/")
+
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
 

@@ -215,7 +215,6 @@ RIGHT: list[tuple[str, dict[str, Any]]] = [
     ("question_id for id", {"questions": [{**one()[0], "id": None, "question_id": "mine"}]}),
     ("multi_select", {"questions": one(multi_select=True)}),
     ("recommended", {"questions": option(recommended=True)}),
-    ("equal labels", {"questions": option(label=OPTIONS[0]["label"])}),
     ("an id that only case tells apart", {"questions": [*one(), *one(id="Q1")]}),
     ("a long id", {"questions": one(id="é" * 200)}),
 ]

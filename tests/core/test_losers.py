@@ -50,6 +50,7 @@ def test_a_loser_without_a_winner_is_a_409_and_changes_nothing(asked_: Question,
         asked_.cancel()
     else:
         ending.end_session(stage.session.pk, SessionState.COMPLETED if end == "expired" else SessionState.CANCELLED)
+    background.settle()
     current, before = stage.turn.pk, everything()
     got = asked_.respond(payload)
     assert (got.status, got.body) == (409, {"error": "clarification request is no longer active", "code": "not_active"})
