@@ -40,7 +40,9 @@ KANDEV_DB_POOL = env.int("KANDEV_DB_POOL", default=12)
 
 DATABASE_URL = env.str("DATABASE_URL", default="sqlite:///var/kandev.sqlite3")
 DATABASES: dict[str, Any] = {
-    "default": database_from_url(DATABASE_URL, BASE_DIR, KANDEV_DB_POOL, KANDEV_CLAIM_TIMEOUT_S)
+    "default": database_from_url(
+        DATABASE_URL, BASE_DIR, KANDEV_DB_POOL, KANDEV_CLAIM_TIMEOUT_S, max(10, KANDEV_INSTANCE_LEASE_S)
+    )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

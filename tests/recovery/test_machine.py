@@ -12,7 +12,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from clarifications import confirming, detaching, standing
+from clarifications import confirming, detaching, leases, standing
 from clarifications.errors import UnknownClarification
 from clarifications.models import LeaseKind, WaiterLease
 from tasks import breaks, ending
@@ -25,7 +25,7 @@ from tests.support import climbing
 from tests.support.climbing import SKIP, Question, Stage, answers
 from tests.support.waiting import until
 from turns import background, removing
-from turns.models import Admission
+from turns.models import Admission, Timer, TimerKind
 
 EXAMPLES, STEPS = 50, 40
 
@@ -49,6 +49,14 @@ class Machine(RuleBasedStateMachine):
     def step(self) -> None:
         type(self).taken += 1
         self.calm()
+        self.stand_still()
+
+    def stand_still(self) -> None:
+        """Only `budgets_end` lets time pass: on a slow machine the request's own wait must not run out by itself."""
+        if self.question is not None and self.model.waits == "request":
+            due, mine = timezone.now() + leases.budget(), self.question.pending_id
+            WaiterLease.objects.filter(pending_id=mine, kind=LeaseKind.REQUEST).update(expires_at=due)
+            Timer.objects.filter(pending_id=mine, kind=TimerKind.FIRST_WAIT).update(due_at=due)
 
     def calm(self) -> None:
         until(lambda: not self.runner.pending(), what="the runner has done what it was told", every=0.002)
