@@ -61,10 +61,10 @@ class Command(BaseCommand):
         try:
             await cluster.start()
             if options["loops"]:
-                drill = Loops(cluster, options["seed"], self._say, options["every"])
-                return await drill.run(options["loops"], options["seconds"])
-            trouble = Drill(cluster, options["seed"], self._say, options["broken"])
-            return await trouble.run(options["rounds"], options["seconds"])
+                loop = Loops(cluster, options["seed"], self._say, options["every"])
+                return await loop.run(options["loops"], options["seconds"])
+            drill = Drill(cluster, options["seed"], self._say, options["broken"])
+            return await drill.run(options["rounds"], options["seconds"])
         finally:
             await cluster.stop()
 
