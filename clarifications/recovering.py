@@ -36,11 +36,22 @@ def recover_claim(claim: Claim) -> None:
     if session is None or Dispatch.objects.unsettled().filter(claim_id=claim.pk).exists():
         return
     if claim.state == ClaimState.CLAIMED:
+        if _has_taker(claim):
+            return
         if restoring.restore(claim.pk):
             failpoints.reach("recovery.after_claim_restore")
         return
     if claim.state in (ClaimState.CONFIRMED, ClaimState.ACCEPTED):
         finalizing.finalize(claim, ClaimState(claim.state), session)
+
+
+def _has_taker(claim: Claim) -> bool:
+    """A living peer's agent waits for this answer and takes it with its next look: it is not snatched away before that,
+    for as long as a responder would have attended to it.
+    """
+    now = timezone.now()
+    waits = WaiterLease.objects.live(now).filter(pending_id=claim.pending_id).exclude(kind=LeaseKind.REQUEST)
+    return claim.attended_until > now and waits.exists()
 
 
 def detach_dead_waiters() -> None:

@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
+# Of the loop: one reads the socket, one wakes the task that waits for its end, one runs it; one to spare.
+PASSES = 4
+
 
 class Signal:
     """As asyncio.Event, for one listener and of a tenth of its size: ten thousand waits have two each.
@@ -26,6 +29,18 @@ class Signal:
             _end(self._listener)
         if self.then is not None:
             self.then()
+
+    async def caught_up(self) -> bool:
+        """Whether it is set once everything that has reached this process was looked at.
+
+        An end that lies at the socket unread, or in a task that is not yet awake, is older than what comes next: after
+        a freeze, or on a busy loop, bytes written without this look would count as taken by a client long gone.
+        """
+        for _ in range(PASSES):
+            if self._is_set:
+                break
+            await asyncio.sleep(0)
+        return self._is_set
 
     def clear(self) -> None:
         self._is_set = False

@@ -99,7 +99,7 @@ def _timeout(scope: Scope) -> float | None:
 
 async def _end(send: Send, waited: Waited, gone: Signal) -> None:
     if waited.response is not None:
-        if gone.is_set():
+        if await gone.caught_up():
             await waiting.failed(waited)
             return
         written_at = timezone.now()

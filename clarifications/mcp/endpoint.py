@@ -1,6 +1,5 @@
 """One MCP endpoint as an ASGI application: a POST in, its answer out, nothing kept in between."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -208,16 +207,16 @@ async def _take_notification(post: Post, reply: Reply) -> None:
 
 async def _finish(exchange: Exchange, answer: dict[str, Any]) -> None:
     """Writes the answer and records whether a connected client got it."""
-    await asyncio.sleep(0)  # a disconnect that has arrived is seen before the bytes go out
+    gone = await exchange.gone.caught_up()
     if exchange.why == CANCELLED:
         answer = wire.error(exchange.request_id, ErrorData(code=REQUEST_CANCELLED, message="Request cancelled"))
-    there, written_at = not exchange.gone.is_set(), timezone.now()
+    written_at = timezone.now()
     if not exchange.disconnected:
         code = answer.get("error", {}).get("code")
         await exchange.reply.end(answer, ERROR_CODE_HTTP_STATUS.get(code, 200) if exchange.modern else 200)
-    if there and exchange.written is not None:
+    if not gone and exchange.written is not None:
         await exchange.written(written_at)
-    elif not there and exchange.lost is not None:
+    elif gone and exchange.lost is not None:
         await exchange.lost()
 
 

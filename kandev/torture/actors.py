@@ -11,7 +11,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from kandev.torture.history import Answer, History, Message
-from kandev.torture.rest import LOST, Client, Told
+from kandev.torture.rest import LAST_WORDS_S, LOST, Client, Told
 from kandev.torture.runner import Frame, Key, Runner, key_of
 
 TRIES = 4
@@ -44,6 +44,10 @@ class Agents:
     async def finish(self) -> None:
         """Nobody asks any more: open calls are hung up and their prompts end."""
         self.asks = False
+        self._client.hang_up.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=2 * LAST_WORDS_S)
+        self._client.hang_up.clear()
         await self.stop()
         for key in list(self.runner.running.values()):
             await self.runner.end(key)
@@ -71,7 +75,7 @@ class Agents:
         ]
         over_mcp = self._random.random() < 0.3
         for _ in range(TRIES):
-            if not self.runner.runs(key):
+            if not self.asks or not self.runner.runs(key):
                 return
             told = await (self._by_mcp if over_mcp else self._by_rest)(frame, questions)
             if told.status == 200:
@@ -100,8 +104,7 @@ class Agents:
         await asyncio.sleep(self._random.choice((0, 0, 0, 0.3, 6)))
         limit = self._random.choice((0.5, 2, 5, 30))
         patience = self._random.choice((0.3, 10, 40, 40))
-        path = f"/clarification/{asked.body['pending_id']}/wait?timeout_s={limit}"
-        return await self._client.call("GET", path, token, timeout_s=patience)
+        return await self._client.wait(asked.body["pending_id"], token, limit, patience)
 
 
 class People:

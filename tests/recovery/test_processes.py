@@ -8,7 +8,7 @@ from psycopg import connect
 
 from tests.conftest import MakeProduct
 from tests.recovery.conftest import MakeWorld
-from tests.recovery.world import DEAD, Told, World, answer, questions, told
+from tests.recovery.world import DEAD, WAITERS, Told, World, answer, questions, told
 from tests.support.processes import Product
 from tests.support.threads import beside
 from tests.support.waiting import at_once, until
@@ -110,8 +110,7 @@ def test_sigterm_ends_a_hundred_waiters_within_ten_seconds_and_the_questions_sta
     pending_id = world.ask()
     path = f"{world.home.url}/api/v1/clarification/{pending_id}/wait"
     waiters: list[Future[Told]] = [beside(told, "GET", path, world.token, None, 60) for _ in range(100)]
-    gauge = "kandev_waiters"
-    until(lambda: _gauge(world, gauge) == 100, within=30, what="a hundred wait")
+    until(lambda: world.gauge(WAITERS) == 100, within=30, what="a hundred wait")
     world.home.term(10)
     ended = [waiter.result(10) for waiter in waiters]
     assert {status for status, _ in ended} == {503}, {status for status, _ in ended}
@@ -124,13 +123,6 @@ def test_sigterm_ends_a_hundred_waiters_within_ten_seconds_and_the_questions_sta
     again = world.wait(pending_id)
     assert world.respond(pending_id, answer("kept"))[0] == 200
     assert again.result(20)[0] == 200
-
-
-def _gauge(world: World, name: str) -> float:
-    import httpx2
-
-    lines = httpx2.get(f"{world.peer.url}/metrics", timeout=10, trust_env=False).text.splitlines()
-    return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + " "))
 
 
 @pytest.mark.scenario("E12", "C6")

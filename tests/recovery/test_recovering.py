@@ -51,6 +51,38 @@ def test_a_claim_without_a_hand_over_is_given_back_and_the_same_answer_is_taken_
     assert prompted(detached_.stage, "first") == 1
 
 
+@pytest.mark.scenario("E1", "E9", "C6")
+def test_a_dead_peers_claim_is_left_to_the_agent_that_waits_for_it_here(asked_: Question) -> None:
+    """Its look is due within a poll; a sweep that was faster would take away an answer that it can have."""
+    dies_at("respond.after_claim", asked_)
+    turn = asked_.stage.turn
+    waits = {"session_id": asked_.stage.session.pk, "turn_id": turn.pk, "pending_id": asked_.pending_id}
+    lease = WaiterLease.objects.create(kind="rest", owner=instances.generation(), created_at=timezone.now(), **waits)
+    sweep()
+    assert asked_.claims[0].state == ClaimState.CLAIMED
+    lease.delete()
+    agent = asked_.waits()
+    assert agent.ended().code == "answered"
+    sweep()
+    assert (asked_.claims[0].state, asked_.statuses) == (ClaimState.FINALIZED, ["answered"])
+
+
+@pytest.mark.scenario("E1", "R14")
+@pytest.mark.parametrize("why", ["nobody takes it in time", "only the asking itself counts as waiting"])
+def test_a_dead_peers_claim_that_nobody_takes_is_given_back(asked_: Question, why: str) -> None:
+    dies_at("respond.after_claim", asked_)
+    turn = asked_.stage.turn
+    waits = {"session_id": asked_.stage.session.pk, "turn_id": turn.pk, "pending_id": asked_.pending_id}
+    if why == "nobody takes it in time":
+        WaiterLease.objects.create(kind="rest", owner=instances.generation(), created_at=timezone.now(), **waits)
+        time_passes()
+    else:
+        assert WaiterLease.objects.filter(kind="request").update(owner=instances.generation()) == 1
+    sweep()
+    assert asked_.claims[0].state == ClaimState.RESTORED
+    assert asked_.statuses == ["pending"]
+
+
 @pytest.mark.scenario("E2", "C7")
 def test_exactly_the_claimed_rows_come_back_with_the_reservation_gone(running_session: Stage) -> None:
     question = running_session.ask(2)

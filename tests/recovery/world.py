@@ -18,6 +18,7 @@ from tests.support.waiting import until
 T = TypeVar("T")
 DEAD = (0, {"code": "connection_lost"})
 GAUGES = ("kandev_outbox_events", "kandev_open_claims", "kandev_unsettled_dispatches", "kandev_open_watchdogs")
+WAITERS = "kandev_waiters"
 Told = tuple[int, dict[str, Any]]
 
 
@@ -47,6 +48,16 @@ def told(method: str, url: str, token: str, body: Any = None, timeout: float = 4
     except httpx2.TransportError:
         return DEAD
     return got.status_code, (got.json() if got.content else {})
+
+
+def metrics(server: Server) -> dict[str, float]:
+    """Every sample of `/metrics` by its name with labels; nothing of a server that is dead."""
+    try:
+        text = httpx2.get(f"{server.url}/metrics", timeout=10, trust_env=False).text
+    except httpx2.TransportError:
+        return {}
+    read = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in read}
 
 
 def questions(text: str = "") -> list[dict[str, Any]]:
@@ -98,8 +109,11 @@ class World:
     def wait(self, pending_id: str, server: Server | None = None, timeout_s: float = 60) -> "Future[Told]":
         """The agent waits; what it is handed stands in `live`."""
         path = f"/clarification/{pending_id}/wait?timeout_s={timeout_s}"
-        future = beside(self._waited, path, server or self.peer)
-        until(lambda: self.state(pending_id) == "active_live" or future.done(), what="the wait is registered")
+        server = server or self.peer
+        before = self.gauge(WAITERS, server)
+        future = beside(self._waited, path, server)
+        # The question alone counts as live for a moment: only the process itself says that it holds the wait.
+        until(lambda: future.done() or self.gauge(WAITERS, server) > before, what="the wait is registered")
         return future
 
     def _waited(self, path: str, server: Server) -> Told:
@@ -218,9 +232,11 @@ class World:
 
     def unsettled(self) -> dict[str, float]:
         """What is open, by the server's own metrics."""
-        lines = httpx2.get(f"{self.peer.url}/metrics", timeout=10, trust_env=False).text.splitlines()
-        read = (line.rpartition(" ") for line in lines if not line.startswith("#"))
-        return {name: float(value) for name, _, value in read if name.partition("{")[0] in GAUGES}
+        return {name: value for name, value in metrics(self.peer).items() if name.partition("{")[0] in GAUGES}
+
+    def gauge(self, name: str, server: Server | None = None) -> float:
+        """One gauge of a server; 0 when that one is dead."""
+        return metrics(server or self.peer).get(name, 0)
 
 
 def key(frame: Frame) -> tuple[str, str, int]:

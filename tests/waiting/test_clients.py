@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.recovery.world import World, answer
+from tests.recovery.world import WAITERS, World, answer
 from tests.support.processes import HOST, Server
 from tests.support.waiting import never, until
 from tests.waiting.conftest import MakeWorld
@@ -68,21 +68,14 @@ def test_a_client_reset_detaches_and_the_answer_comes_as_one_prompt(make_world: 
     pending_id = world.ask()
     path = f"/clarification/{pending_id}/wait"
     with raw(world.home, "GET", path, world.token) as link:
-        until(lambda: _waiters(world) == 1, what="the wait is registered")
+        until(lambda: world.gauge(WAITERS) == 1, what="the wait is registered")
         reset(link)
     until(lambda: world.state(pending_id) == "active_detached", what="it is detached")
     assert told(world, pending_id) == [True]
     assert world.respond(pending_id, answer("after the reset"))[0] == 200
     world.once("after the reset")
     assert len(world.turns()) == 2
-    until(lambda: _waiters(world) == 0)
-
-
-def _waiters(world: World) -> float:
-    import httpx2
-
-    lines = httpx2.get(f"{world.home.url}/metrics", timeout=10, trust_env=False).text.splitlines()
-    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("kandev_waiters"))
+    until(lambda: world.gauge(WAITERS) == 0)
 
 
 @pytest.mark.scenario("C5", "F1", "K5", "R27", "B3")
@@ -90,7 +83,7 @@ def test_a_client_that_asks_again_within_the_grace_is_joined_and_not_cancelled(m
     world = make_world(KANDEV_PAUSE_GRACE_S="60")
     pending_id = world.ask(questions=_fixed())
     with raw(world.home, "GET", f"/clarification/{pending_id}/wait", world.token) as link:
-        until(lambda: _waiters(world) == 1)
+        until(lambda: world.gauge(WAITERS) == 1)
         reset(link)
     until(lambda: world.state(pending_id) == "active_detached")
     assert world.ask(questions=_fixed()) == pending_id

@@ -9,7 +9,7 @@ import httpx2
 import psycopg
 import pytest
 
-from tests.recovery.world import World, answer
+from tests.recovery.world import WAITERS, World, answer
 from tests.support.waiting import until
 from tests.waiting.conftest import MakeWorld
 
@@ -35,11 +35,6 @@ def connections(world: World) -> int:
     return int(row[0])
 
 
-def waiters(world: World) -> int:
-    lines = httpx2.get(f"{world.home.url}/metrics", timeout=10, trust_env=False).text.splitlines()
-    return int(sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("kandev_waiters")))
-
-
 async def wait_all(world: World, pending_id: str) -> list[int]:
     limits = httpx2.Limits(max_connections=None)
     headers = {"Authorization": f"Bearer {world.token}"}
@@ -56,7 +51,7 @@ def test_300_waits_hold_neither_a_thread_nor_a_connection_each(make_world: MakeW
     pending_id = world.ask()
     before = threads(world)
     waiting = asyncio.run_coroutine_threadsafe(wait_all(world, pending_id), world.loop.loop)
-    until(lambda: waiters(world) == MANY, within=60, what=f"{MANY} waits are registered")
+    until(lambda: world.gauge(WAITERS) == MANY, within=60, what=f"{MANY} waits are registered")
     assert threads(world) - before < 40
     assert connections(world) <= 2 * POOL + 8
     began = time.monotonic()
@@ -64,4 +59,4 @@ def test_300_waits_hold_neither_a_thread_nor_a_connection_each(make_world: MakeW
     assert (status, body["delivery"]) == (200, "delivered")
     assert time.monotonic() - began < 10
     assert waiting.result(60) == [200] * MANY
-    until(lambda: waiters(world) == 0, within=20, what="no wait is left")
+    until(lambda: world.gauge(WAITERS) == 0, within=20, what="no wait is left")
