@@ -92,7 +92,7 @@ def state_of(bundle: Bundle, now: dt.datetime | None = None) -> str:
     claim = newest_claim(bundle.pending_id)
     if claim is not None and is_provisional(claim):
         return "delivery_claimed"
-    pending = any(row.status in ("", "pending") for row in rows)
+    pending = any(row.says_pending for row in rows)
     return "superseded_history" if pending and not bundle.session.terminal else "terminal"
 
 

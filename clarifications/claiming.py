@@ -110,7 +110,7 @@ def _store(
     claim_id: uuid.UUID,
 ) -> Claim:
     now = timezone.now()
-    mine = [row for row in found if row.status in ("", "pending")]
+    mine = [row for row in found if row.says_pending]
     rows.write(mine, lambda metadata: _answered(metadata, said, claim_id), now)
     made = Claim(
         id=claim_id,
@@ -171,4 +171,4 @@ def _unsettled_attempt(session_id: uuid.UUID) -> bool:
 
 
 def _may_come_back(found: list[Message]) -> bool:
-    return bool(found) and any(row.status in ("", "pending") for row in found)
+    return bool(found) and any(row.says_pending for row in found)

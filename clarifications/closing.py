@@ -46,7 +46,7 @@ def _whole(found: Iterable[Message]) -> list[Message]:
     for pending_id in {row.pending_id for row in whole.values()} - {""}:
         fellows = list(Message.objects.bundle(pending_id))
         if bundles.well_formed(fellows):
-            named_nothing = (row for row in fellows if row.turn_id is None and row.status in ("", "pending"))
+            named_nothing = (row for row in fellows if row.turn_id is None and row.says_pending)
             whole |= {row.pk: row for row in named_nothing}
     return list(whole.values())
 
@@ -90,10 +90,15 @@ def expire_session(session_id: uuid.UUID, now: dt.datetime) -> None:
 
 
 def message_deleted(row: Message, session: Session, now: dt.datetime) -> None:
-    """Inside the deletion of a question row: the last pending one ends its bundle, the others stay answerable (R40)."""
+    """Inside the deletion of a question row: the last pending one ends its bundle, the others stay answerable (R40).
+    Fellows that name no turn cannot be left pending: with the last row that named one nothing could ever end them.
+    """
     if not row.pending_id:
         return
-    if not Message.objects.bundle(row.pending_id).active().exists():
+    left = list(Message.objects.bundle(row.pending_id).with_active())
+    if not any(fellow.is_active for fellow in left):
         leases.drop_bundle(row.pending_id)
         background.after_commit(completing.judge, session.task_id)
     revisions.advance(session.pk)
+    if row.turn_id is not None and all(fellow.turn_id is None for fellow in left):
+        _close(session, [fellow for fellow in left if fellow.says_pending], "cancelled", now)

@@ -53,9 +53,11 @@ def answer(principal: Principal, pending_id: str, payload: object, client_messag
 
 def _key(value: object) -> str | None:
     """The caller's own id of the message; null is the same as absent."""
-    if value is not None and not fields.is_key(value):
+    if value is None:
+        return None
+    if not fields.is_key(value):
         raise invalid("client_message_id", fields.KEY_RULE)
-    return value if isinstance(value, str) else None
+    return str(value)
 
 
 def check(pending_id: str, session: Session) -> None:

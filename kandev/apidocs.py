@@ -6,6 +6,7 @@ from django.http import JsonResponse
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from rest_framework.views import APIView
 
+from kandev.middleware import as_json
 from tasks.errors import translate
 
 
@@ -15,9 +16,10 @@ class _JsonErrors(APIView):
     metadata_class = None
 
     def handle_exception(self, exc: Exception) -> Any:
-        refusal = translate(exc)
-        headers = {**refusal.headers(), **({"Allow": ", ".join(self.allowed_methods)} if refusal.status == 405 else {})}
-        return JsonResponse(refusal.body(), status=refusal.status, headers=headers)
+        response = as_json(translate(exc))
+        if response.status_code == 405:
+            response.headers["Allow"] = ", ".join(self.allowed_methods)
+        return response
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(response, JsonResponse):

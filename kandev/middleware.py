@@ -45,14 +45,15 @@ class JsonErrorsMiddleware:
         try:
             request.get_host()
         except DisallowedHost:
-            return _json(UnknownHost())
+            return as_json(UnknownHost())
         response = self.get_response(request)
         if response.status_code < 400 or response.headers.get("Content-Type", "").startswith("application/json"):
             return response
-        return _json(of_status(response.status_code))
+        return as_json(of_status(response.status_code))
 
 
-def _json(refusal: KandevError) -> HttpResponse:
+def as_json(refusal: KandevError) -> HttpResponse:
+    """The error of contract 3."""
     return JsonResponse(refusal.body(), status=refusal.status, headers=refusal.headers())
 
 

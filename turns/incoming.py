@@ -25,6 +25,7 @@ KINDS = {
     "tool": MessageType.TOOL,
     "status": MessageType.STATUS,
 }
+MAX_GENERATION = 2**63 - 1  # of the column
 ACTIVE_KINDS = ("message", "thinking", "tool")
 
 
@@ -55,7 +56,9 @@ def _named(frame: dict[str, Any]) -> dict[str, Any] | None:
     """The prompt that the frame names, or None when it names none."""
     try:
         session, execution = uuid.UUID(str(frame.get("session_id"))), uuid.UUID(str(frame.get("execution_id")))
-        generation = int(frame["prompt_generation"])
+        generation = frame["prompt_generation"]
+        if type(generation) is not int or not 0 <= generation <= MAX_GENERATION:
+            return None  # neither "1" nor 1.9 nor true names one
     except (ValueError, TypeError, KeyError):
         return None
     return {"session_id": session, "execution_id": execution, "prompt_generation": generation}

@@ -7,9 +7,9 @@ from django.db.models import Q
 
 from tasks.models import Session, Token
 from turns import jsoncolumns
+from turns.querysets import PENDING, DispatchQuerySet, MessageQuerySet, TurnQuerySet
 from turns.querysets import PERMISSION as PERMISSION
 from turns.querysets import QUESTION as QUESTION
-from turns.querysets import DispatchQuerySet, MessageQuerySet, TurnQuerySet
 
 
 class EndReason(models.TextChoices):
@@ -116,6 +116,11 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.type} {self.pk}"
+
+    @property
+    def says_pending(self) -> bool:
+        """Its own word alone; whether it counts is the rule's to say (`MessageQuerySet.active`)."""
+        return self.status in PENDING
 
 
 class DispatchKind(models.TextChoices):

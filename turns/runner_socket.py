@@ -28,6 +28,10 @@ HELLO_S = 20.0
 PATIENCE = (0.2, 0.5, 1.0, 2.0, 4.0, *[5.0] * 10)
 
 
+class LeftError(Exception):
+    """The peer cannot be written to: it has just gone, and its disconnect is still to be read."""
+
+
 class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
     """Close codes: 4401 bad token, 4400 bad frame, 4409 replaced by a newer connection, 4408 no hello, 1012 this
     process was declared dead meanwhile: the runner is to connect anew at once.
@@ -119,6 +123,10 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
         """
         try:
             await self.close(await self._write())
+        except LeftError as error:
+            logger.info("runner %s has left while it was written to: %s", self.runner_id, error)
+            with contextlib.suppress(Exception):  # most servers know it by now
+                await self.close(1011)
         except Exception:
             logger.exception("runner %s: its socket is closed, it is to connect again", self.runner_id)
             await self.close(1011)
@@ -184,7 +192,10 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
 
     async def _send(self, frame: dict[str, Any]) -> None:
-        await self.send(text_data=json.dumps(frame, ensure_ascii=False))
+        try:
+            await self.send(text_data=json.dumps(frame, ensure_ascii=False))
+        except Exception as error:
+            raise LeftError(str(error) or type(error).__name__) from error  # each server has its own
 
     async def _reply(self, frame: dict[str, Any]) -> None:
         """From the reading half. A peer that has just gone cannot be written to, which is no reason to miss what is
@@ -192,7 +203,7 @@ class RunnerSocket(AsyncWebsocketConsumer):  # type: ignore[misc]
         """
         try:
             await self._send(frame)
-        except Exception as error:  # noqa: BLE001 - each server has its own
+        except LeftError as error:
             logger.info("runner %s has left before its answer: %s", self.runner_id, error)
 
     async def disconnect(self, code: int) -> None:

@@ -10,7 +10,6 @@ from clarifications.pages.reading import Question
 from tasks.principals import Principal
 from turns.models import QUESTION, Message
 from turns.pages.entries import EntryKind, register
-from turns.querysets import PENDING
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def _history(row: Message, active: bool, claim: str | None) -> History:
 def _state(row: Message, active: bool, claim: str | None) -> str:
     if active:
         return "open"
-    if row.status in PENDING:
+    if row.says_pending:
         return "superseded"
     if claim == ClaimState.RETIRED:
         return "undelivered"

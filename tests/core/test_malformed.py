@@ -8,8 +8,10 @@ import pytest
 from clarifications import discovering, holding, leases
 from tasks import ending
 from tasks.models import SessionState
+from tasks.principals import Principal
 from tests.support.climbing import Question, Stage, add_row, add_session, add_turn, questions
 from tests.support.waiting import until
+from turns import removing
 from turns.models import Message, Turn
 
 
@@ -83,6 +85,23 @@ def test_the_end_of_a_session_expires_the_whole_bundle_and_nothing_else(running_
     assert question.state == "terminal"
     told = {event.payload["message"]["id"] for event in running_session.events("session.message.updated")}
     assert (str(second.pk) in told) is (fellow == "no turn")
+
+
+@pytest.mark.scenario("R40", "C8", "L6")
+@pytest.mark.parametrize("deleted", ["the row that names the turn", "the row that names none"])
+def test_deleting_the_last_row_that_names_a_turn_leaves_nothing_pending(running_session: Stage, deleted: str) -> None:
+    question = two_questions(running_session, {"turn": None})
+    named, unnamed = question.rows
+    owner = Principal(user=running_session.workspace.owner)
+    if deleted == "the row that names the turn":
+        removing.remove(owner, named.pk)
+        assert (question.statuses, question.state) == (["cancelled"], "terminal")
+        assert running_session.pending_action() is None
+        told = running_session.events("session.message.updated")
+        assert [event.payload["message"]["id"] for event in told] == [str(unnamed.pk)]
+    else:
+        removing.remove(owner, unnamed.pk)
+        assert (question.statuses, running_session.pending_action()) == (["pending"], "clarification")
 
 
 @pytest.mark.scenario("A8")

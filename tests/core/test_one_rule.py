@@ -22,6 +22,7 @@ ORDERS_TURNS = {
     "tasks/admin.py:InstanceAdmin",  # the start of a process
     "tasks/admin.py:RateWindowAdmin",  # the start of a window
 }
+NAMED = ("PENDING", "says_pending")
 # Places that look for the status "pending".
 TESTS_PENDING = {
     f"{RULE}:PENDING",
@@ -30,6 +31,7 @@ TESTS_PENDING = {
     "turns/models.py:Message.Meta",  # the index that the rule uses
     "turns/models.py:PENDING_QUESTION",
     "turns/models.py:PENDING_PERMISSION",
+    "turns/models.py:says_pending",
     # Written, not looked for.
     "clarifications/questions.py:metadata",
     "clarifications/restoring.py:given_back",
@@ -44,6 +46,7 @@ TESTS_PENDING = {
     "clarifications/claiming.py:_store",
     "clarifications/claiming.py:_may_come_back",
     "clarifications/closing.py:_whole",
+    "clarifications/closing.py:message_deleted",
     "clarifications/late.py:offered",
     "clarifications/overview.py:_open_rows",
     "clarifications/pages/history.py:_state",
@@ -87,6 +90,8 @@ class Text(Finder):
     def __call__(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Name):
             return node.id in self.names and isinstance(node.ctx, ast.Load)
+        if isinstance(node, ast.Attribute):
+            return node.attr in self.names
         return isinstance(node, ast.Constant) and node.value in self.texts
 
 
@@ -126,7 +131,7 @@ def test_only_the_rule_orders_turns_to_find_the_newest() -> None:
 @pytest.mark.once
 @pytest.mark.scenario("A10", "A1")
 def test_only_the_rule_filters_questions_for_pending() -> None:
-    found = seen(Text("pending", names=("PENDING",)))
+    found = seen(Text("pending", names=NAMED))
     assert any(place.startswith(RULE) for place in found)
     assert not found - TESTS_PENDING - PATHS
     assert not seen(Call({"pending"})) - WALKS_PENDING
@@ -188,12 +193,13 @@ def test_every_consumer_uses_the_rule() -> None:
         'Message.objects.filter(status="pending")',
         'Message.objects.filter(metadata__status__in=["", "pending"])',
         "Message.objects.filter(status__in=PENDING)",
+        "any(row.says_pending for row in rows)",
         'any(row.metadata.get("status") == "pending" for row in rows)',
     ],
 )
 def test_a_second_look_for_pending_would_be_found(line: str) -> None:
     tree = ast.parse(f"def sly():\n    return {line}\n")
-    assert set(places("x.py", tree, Text("pending", names=("PENDING",)))) == {"x.py:sly"}
+    assert set(places("x.py", tree, Text("pending", names=NAMED))) == {"x.py:sly"}
 
 
 @pytest.mark.once
