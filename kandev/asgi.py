@@ -4,13 +4,15 @@ Importing this module makes the process a server: it registers itself and recove
 """
 
 import asyncio
+import gc
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, cast
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kandev.settings")
+gc.disable()  # what is loaded stays; walking it again and again would be an eighth of the time of loading
 
-from django.core.asgi import get_asgi_application
+from django.core.asgi import get_asgi_application  # noqa: E402
 
 django_application = get_asgi_application()
 
@@ -102,4 +104,5 @@ def _start() -> None:
         reactor.callWhenRunning(server.on_loop, twisted_loop)
 
 
+gc.enable()
 _start()

@@ -12,6 +12,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from tests.support.waiting import until
+from tests.support.web import LOCAL
 
 Json = dict[str, Any]
 API = "/api/v1"
@@ -46,7 +47,7 @@ class Caller:
     """REST with one token."""
 
     def __init__(self, url: str, token: str) -> None:
-        self.http = httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60)
+        self.http = httpx2.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60, **LOCAL)
 
     def call(self, method: str, path: str, body: Json | None = None) -> tuple[int, Json]:
         answer = self.http.request(method, f"{API}{path}", json=body)

@@ -150,6 +150,8 @@ def test_a_waiter_that_cannot_confirm_keeps_the_answer_to_itself(
 def test_a_claim_that_nobody_confirmed_is_given_back_by_recovery(
     asked_: Question, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from django.utils import timezone
+
     from clarifications import recovering
 
     monkeypatch.setattr(confirming, "confirm", lambda lease: None)
@@ -158,6 +160,9 @@ def test_a_claim_that_nobody_confirmed_is_given_back_by_recovery(
     monkeypatch.setattr(failpoints, "_passes", {})
     assert asked_.respond().status == 500
     Claim.objects.update(owner=999_999)
+    recovering.recover_claims()
+    assert asked_.claims[0].state == ClaimState.CLAIMED  # its waiter lives, and has until then
+    Claim.objects.update(attended_until=timezone.now())
     recovering.recover_claims()
     assert (asked_.statuses, asked_.claims[0].state) == (["pending"], ClaimState.RESTORED)
     assert "response" not in asked_.rows[0].metadata

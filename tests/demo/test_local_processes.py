@@ -14,6 +14,7 @@ import pytest
 from tests.support.keeper import free_port
 from tests.support.services import ROOT
 from tests.support.waiting import until
+from tests.support.web import LOCAL
 
 pytestmark = pytest.mark.once
 # `runall` keeps its secrets beside the project; the tests give it another folder.
@@ -99,7 +100,7 @@ def test_runall_serves_a_seeded_workspace_until_ctrl_c_and_comes_back(
         log = tmp_path / f"log-{life}"
         started.append(start(["-c", IN_FOLDER, "runall"], log, **environment))
         until(lambda log=log: "Ctrl-C" in log.read_text(), within=60, what="the greeting")  # type: ignore[misc]
-        page = httpx2.get(f"http://127.0.0.1:{port}/accounts/login/", trust_env=False)
+        page = httpx2.get(f"http://127.0.0.1:{port}/accounts/login/", **LOCAL)
         assert page.status_code == 200
         started[-1].send_signal(signal.SIGINT)
         assert started[-1].wait(60) == 0

@@ -21,6 +21,7 @@ from websockets.sync.client import connect
 
 from tests.support.processes import Product, Server
 from tests.support.waiting import until
+from tests.support.web import LOCAL
 
 ASK, LIST, ANSWER, TASKS = (
     "ask_user_question_kandev",
@@ -113,7 +114,7 @@ class Scene:
         asked = {"session_id": self.session, "questions": questions(count), **body}
         headers = {"Authorization": f"Bearer {self.token}"}
         url = f"{self.server.url}/api/v1/clarification/request"
-        got = httpx2.post(url, json=asked, headers=headers, timeout=30, trust_env=False)
+        got = httpx2.post(url, json=asked, headers=headers, timeout=30, **LOCAL)
         assert got.status_code == 201, got.text
         return str(got.json()["pending_id"])
 
@@ -150,7 +151,7 @@ async def client(url: str, token: str | None, mode: str = "auto") -> AsyncIterat
     """The SDK's client; `mode` is auto (2026-07-28 here) or legacy (with the handshake)."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(10, read=60), trust_env=False) as http,
+        httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(10, read=60), **LOCAL) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as made,
     ):
         yield made
@@ -183,7 +184,7 @@ def post(url: str, token: str | None, body: Any, **headers: str) -> httpx2.Respo
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     bearer = {"Authorization": f"Bearer {token}"} if token else {}
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return httpx2.post(url, content=raw, headers={**HEADERS, **bearer, **named}, timeout=30, trust_env=False)
+    return httpx2.post(url, content=raw, headers={**HEADERS, **bearer, **named}, timeout=30, **LOCAL)
 
 
 def result_of(response: httpx2.Response) -> dict[str, Any]:

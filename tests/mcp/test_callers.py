@@ -6,6 +6,7 @@ import pytest
 from tests.conftest import MakeProduct
 from tests.mcp.conftest import MakeScene
 from tests.mcp.scenes import ANSWER, LIST, TASKS, Scene, message, post, result_of, tool_call
+from tests.support.web import LOCAL
 
 SURFACES = ("/mcp/session", "/mcp")
 
@@ -31,9 +32,9 @@ def test_a_revoked_token_is_401(scene: Scene) -> None:
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_only_post_is_served(scene: Scene, method: str) -> None:
     url, bearer = scene.url("/mcp"), {"Authorization": f"Bearer {scene.product.tokens['owner']}"}
-    got = httpx2.request(method, url, headers=bearer, trust_env=False)
+    got = httpx2.request(method, url, headers=bearer, **LOCAL)
     assert (got.status_code, got.headers["allow"]) == (405, "POST")
-    assert httpx2.request(method, url, trust_env=False).status_code == 401
+    assert httpx2.request(method, url, **LOCAL).status_code == 401
 
 
 @pytest.mark.scenario("H8")

@@ -12,6 +12,7 @@ from tests.conftest import MakeProduct
 from tests.mcp.scenes import Scene
 from tests.support.processes import Product, Server
 from tests.support.waiting import at_once
+from tests.support.web import LOCAL
 
 LIMIT, CALLS = 20, 200
 pytestmark = [pytest.mark.scenario("H8", "R38"), pytest.mark.timeout(300)]
@@ -31,7 +32,7 @@ def storm(product: Product, token: str, method: str, path: str, body: Any) -> li
     headers = {"Authorization": f"Bearer {token}"}
     limits = httpx2.Limits(max_connections=50)
     clients = [
-        httpx2.Client(base_url=f"{server.url}/api/v1", headers=headers, timeout=120, trust_env=False, limits=limits)
+        httpx2.Client(base_url=f"{server.url}/api/v1", headers=headers, timeout=120, **LOCAL, limits=limits)
         for server in servers
     ]
     try:

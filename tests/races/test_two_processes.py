@@ -19,6 +19,7 @@ from tests.support.processes import Product, Server
 from tests.support.seed import password_of
 from tests.support.threads import beside
 from tests.support.waiting import at_once, until
+from tests.support.web import LOCAL
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS", "1"))
 PERSON = "answerer"
@@ -42,7 +43,7 @@ def entries(joined: Scene) -> Iterator[dict[str, list[Answer]]]:
         token = joined.product.tokens[PERSON]
         made: dict[str, list[Answer]] = {"page": [], "rest": [], "mcp": []}
         for server in servers(joined):
-            bearer = httpx2.Client(base_url=server.url, headers=_bearer(token), timeout=60, trust_env=False)
+            bearer = httpx2.Client(base_url=server.url, headers=_bearer(token), timeout=60, **LOCAL)
             for name, client in (("page", signed_in(server)), ("rest", bearer)):
                 stack.callback(client.close)
                 made[name].append(partial(_sent, client))
@@ -56,7 +57,7 @@ def _bearer(token: str) -> dict[str, str]:
 
 def signed_in(server: Server) -> httpx2.Client:
     """A browser after the sign-in form."""
-    client = httpx2.Client(base_url=server.url, timeout=60, trust_env=False)
+    client = httpx2.Client(base_url=server.url, timeout=60, **LOCAL)
     form = client.get("/accounts/login/").text
     found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)
     assert found
@@ -89,7 +90,7 @@ def race(scene: Scene, pending_id: str, answers: tuple[Answer, Answer]) -> dict[
 
 def wait(server: Server, token: str, pending_id: str) -> dict[str, Any]:
     url = f"{server.url}/api/v1/clarification/{pending_id}/wait"
-    got = httpx2.get(url, headers=_bearer(token), timeout=60, trust_env=False)
+    got = httpx2.get(url, headers=_bearer(token), timeout=60, **LOCAL)
     assert got.status_code == 200, got.text
     body: dict[str, Any] = got.json()
     return body

@@ -13,6 +13,7 @@ from tests.realtime import flood
 from tests.support.keeper import free_port
 from tests.support.processes import Process
 from tests.support.waiting import until
+from tests.support.web import LOCAL
 
 pytestmark = pytest.mark.once
 
@@ -38,7 +39,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 def taken(url: str) -> int | None:
     try:
-        return int(httpx2.get(f"http://{url}/", timeout=5, trust_env=False).text)
+        return int(httpx2.get(f"http://{url}/", timeout=5, **LOCAL).text)
     except httpx2.TransportError:
         return None
 

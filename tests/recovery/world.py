@@ -14,6 +14,7 @@ from kandev.torture.runner import Frame, Runner, key_of
 from tests.support.processes import Product, Server
 from tests.support.threads import beside
 from tests.support.waiting import until
+from tests.support.web import LOCAL
 
 T = TypeVar("T")
 DEAD = (0, {"code": "connection_lost"})
@@ -43,7 +44,7 @@ def told(method: str, url: str, token: str, body: Any = None, timeout: float = 4
     """Status and body; DEAD when the connection was lost."""
     try:
         got = httpx2.request(
-            method, url, json=body, headers={"Authorization": f"Bearer {token}"}, timeout=timeout, trust_env=False
+            method, url, json=body, headers={"Authorization": f"Bearer {token}"}, timeout=timeout, **LOCAL
         )
     except httpx2.TransportError:
         return DEAD
@@ -53,7 +54,7 @@ def told(method: str, url: str, token: str, body: Any = None, timeout: float = 4
 def metrics(server: Server) -> dict[str, float]:
     """Every sample of `/metrics` by its name with labels; nothing of a server that is dead."""
     try:
-        text = httpx2.get(f"{server.url}/metrics", timeout=10, trust_env=False).text
+        text = httpx2.get(f"{server.url}/metrics", timeout=10, **LOCAL).text
     except httpx2.TransportError:
         return {}
     read = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))

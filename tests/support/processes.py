@@ -12,6 +12,7 @@ from tests.support import services
 from tests.support.databases import Template, product_environment, run_python
 from tests.support.keeper import free_port
 from tests.support.waiting import until
+from tests.support.web import LOCAL
 
 HOST = "127.0.0.1"
 
@@ -98,7 +99,7 @@ class Server(Process):
         if self.exit_code is not None:
             raise AssertionError(f"The server ended with {self.exit_code}:\n{self.logs()[-4000:]}")
         try:
-            return httpx2.get(f"{self.url}/readyz", timeout=5, trust_env=False).status_code == 200
+            return httpx2.get(f"{self.url}/readyz", timeout=5, **LOCAL).status_code == 200
         except httpx2.TransportError:
             return False
 
@@ -136,7 +137,7 @@ class Product:
         """REST as that person or runner, on the first server if none is named: `client("owner").get("/boot")`."""
         at = server or next(process for process in self.processes if isinstance(process, Server))
         headers = {"Authorization": f"Bearer {self.tokens[name]}"}
-        self.clients.append(httpx2.Client(base_url=f"{at.url}/api/v1", headers=headers, timeout=60, trust_env=False))
+        self.clients.append(httpx2.Client(base_url=f"{at.url}/api/v1", headers=headers, timeout=60, **LOCAL))
         return self.clients[-1]
 
     def spawn(self, *arguments: str, **environment: str) -> Process:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.recovery.world import WAITERS, World, answer
 from tests.support.waiting import until
+from tests.support.web import LOCAL
 from tests.waiting.conftest import MakeWorld
 
 MANY, POOL = 300, 8
@@ -38,7 +39,7 @@ def connections(world: World) -> int:
 async def wait_all(world: World, pending_id: str) -> list[int]:
     limits = httpx2.Limits(max_connections=None)
     headers = {"Authorization": f"Bearer {world.token}"}
-    async with httpx2.AsyncClient(headers=headers, limits=limits, timeout=90, trust_env=False) as client:
+    async with httpx2.AsyncClient(headers=headers, limits=limits, timeout=90, **LOCAL) as client:
         url = f"{world.home.url}/api/v1/clarification/{pending_id}/wait?timeout_s=60"
         got = await asyncio.gather(*[client.get(url) for _ in range(MANY)])
         return [response.status_code for response in got]
