@@ -31,6 +31,7 @@ def _sqlite(config: dict[str, Any], base: Path, lock_timeout_s: float) -> dict[s
         path = path if path.is_absolute() else base / path
         path.parent.mkdir(parents=True, exist_ok=True)
         config["NAME"] = str(path)
+    config["ENGINE"] = "kandev.sqlite"
     # IMMEDIATE takes the write lock at BEGIN, so a transaction that reads before it writes waits instead of failing.
     config["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": lock_timeout_s, "init_command": SQLITE_PRAGMAS}
     return config
