@@ -156,6 +156,9 @@ class People:
             return
         rivals = self._random.choice((1, 1, 2, 3))
         await asyncio.gather(*(self.answer(bundle) for _ in range(rivals)))
+        if self._random.random() < 0.3:  # somebody who comes when all is settled
+            await asyncio.sleep(self._random.uniform(0, 1))
+            await self.answer(bundle)
 
     async def answer(self, bundle: dict[str, Any]) -> Told:
         made, rejects = mark(), self._random.random() < 0.12

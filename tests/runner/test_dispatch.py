@@ -223,7 +223,7 @@ async def test_an_agent_that_ignores_a_cancel_is_killed_with_its_children(tmp_pa
         child = int((await server.message("child"))["content"].split()[1])
         await server.send("cancel", **ids(sent), reason="pause")
         await server.expect("cancelled")
-        assert not running(child)
+        await asyncio.to_thread(until, lambda: not running(child))
 
 
 def running(pid: int) -> bool:
@@ -265,6 +265,6 @@ async def test_a_stopped_runner_ends_its_agents_and_says_so(tmp_path: Path) -> N
             await server.expect("hello")
             sent = await server.dispatch("stubborn", agent="scripted")
             child = int((await server.message("child"))["content"].split()[1])
-        assert not running(child)
+        await asyncio.to_thread(until, lambda: not running(child))
         failed = await server.expect("failed", error="the runner was stopped", fatal=False)
         assert ids(failed) == ids(sent)
