@@ -90,16 +90,21 @@ async def _hold(lease: WaiterLease, limit: float, gone: Signal, on_keepalive: Ke
     holding.add(lease.pk, lease.pending_id, wake)
     started, told = loop.time(), loop.time()
     try:
+        woken.set()
         while True:
-            woken.clear()
-            ended = await _look(lease, woken)
-            if ended is not None:
-                return Waited(ended.code, ended.response, ended.claim_id, lease)
             left = started + limit - loop.time()
+            if woken.is_set() or left <= 0:  # a keepalive alone asks nothing: ten thousand waits would ask all the time
+                woken.clear()
+                ended = await _look(lease, woken)
+                if ended is not None:
+                    return Waited(ended.code, ended.response, ended.claim_id, lease)
             if gone.is_set() or stopping.is_set() or left <= 0:
                 return await _give_up(lease, gone)
+            if on_keepalive is None:
+                await woken.wait(left)
+                continue
             await woken.wait(min(left, max(0.01, told + settings.KANDEV_KEEPALIVE_S - loop.time())))
-            if on_keepalive is not None and loop.time() - told >= settings.KANDEV_KEEPALIVE_S and not gone.is_set():
+            if loop.time() - told >= settings.KANDEV_KEEPALIVE_S and not gone.is_set():
                 told = loop.time()
                 await on_keepalive(told - started)
     finally:

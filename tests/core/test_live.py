@@ -1,5 +1,7 @@
 """Answering while the agent waits (C1 to C5, C9, B5, R20, R22, R34)."""
 
+from typing import Any
+
 import pytest
 
 from clarifications import confirming, leases
@@ -7,7 +9,7 @@ from clarifications.models import Claim, ClaimState, LeaseKind, WaiterLease, Wat
 from tasks import failpoints
 from tests.support.climbing import SKIP, Question, Stage, answers
 from tests.support.threads import beside
-from tests.support.waiting import until
+from tests.support.waiting import never, until
 from turns import background
 from turns.models import Message
 
@@ -21,6 +23,32 @@ def test_the_answer_reaches_the_waiting_agent_in_the_same_turn(asked_: Question)
     assert agent.ended().response == got.body["response"]
     assert (stage.turns(), len(stage.runner.got("dispatch")), stage.runner.got("cancel")) == (1, 1, [])
     assert (asked_.state, stage.pending_action()) == ("terminal", None)
+
+
+@pytest.mark.scenario("B6")
+@pytest.mark.parametrize("keeps_alive", [False, True])
+def test_an_idle_wait_asks_the_database_nothing_however_long_it_lasts(
+    asked_: Question, monkeypatch: pytest.MonkeyPatch, settings: Any, keeps_alive: bool
+) -> None:
+    """Ten thousand of them may be open. A hint or the poll that looks after all of them wakes it."""
+    settings.KANDEV_KEEPALIVE_S = 0.02
+    look, looks, told = confirming.look, list[WaiterLease](), list[float]()
+
+    def counted(lease: WaiterLease) -> object:
+        looks.append(lease)
+        return look(lease)
+
+    async def note(waited_s: float) -> None:
+        told.append(waited_s)
+
+    monkeypatch.setattr(confirming, "look", counted)
+    agent = asked_.waits(on_keepalive=note if keeps_alive else None)
+    if keeps_alive:
+        until(lambda: len(told) > 20, what="it was kept alive")
+        assert told == sorted(told)
+    never(lambda: len(looks) > 1, seconds=0.5, what="a second look")
+    assert asked_.respond().short == (200, True)
+    assert agent.ended().code == "answered"
 
 
 @pytest.mark.scenario("C1", "K3")

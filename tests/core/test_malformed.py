@@ -1,5 +1,6 @@
 """Bundles that no ordinary ask makes: spread, foreign, half-terminal, of old data (A8, C7, C8, R35)."""
 
+import time
 import uuid
 from typing import Any
 
@@ -114,6 +115,20 @@ def test_a_live_waiter_is_let_go_when_its_turn_is_gone(asked_: Question) -> None
     ended = agent.ended()
     assert (ended.code, ended.response) == ("superseded", None)
     assert asked_.respond().short == (409, "not_active")
+
+
+@pytest.mark.scenario("A8", "B6")
+def test_a_live_waiter_is_let_go_when_its_rows_were_deleted_behind_our_back(
+    asked_: Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = asked_.waits()
+    Message.objects.filter(pending_id=asked_.pending_id).delete()
+    monkeypatch.setattr(holding, "_stood_at", [time.monotonic()])
+    holding.poll()
+    assert agent.waits  # this is looked at once in a keepalive's time
+    monkeypatch.setattr(holding, "_stood_at", [float("-inf")])
+    holding.poll()
+    assert agent.ended().code == "cancelled"
 
 
 @pytest.mark.scenario("A8")

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from clarifications import asking, bundles, closing, discovering, late, responding
 from clarifications.models import Claim
+from clarifications.waiting import Keepalive
 from tasks import tokens
 from tasks.errors import translate
 from tasks.models import Event, Membership, Role, Session, SessionState, Task, Token, TokenKind, Workspace
@@ -175,8 +176,8 @@ class Question:
 
         return _heard(call)
 
-    def waits(self, timeout_s: float = 30, *, writes: bool = True) -> Agent:
-        return Agent(self.stage.agent, self.pending_id, timeout_s, writes=writes)
+    def waits(self, timeout_s: float = 30, *, writes: bool = True, on_keepalive: Keepalive | None = None) -> Agent:
+        return Agent(self.stage.agent, self.pending_id, timeout_s, writes=writes, on_keepalive=on_keepalive)
 
     def detach(self) -> "Question":
         """Its turn ends, the question stands."""

@@ -49,8 +49,17 @@ def dismiss_all() -> None:
 class Agent:
     """One waiting call of an agent. `writes` False: the answer is put into its hands and never gets out."""
 
-    def __init__(self, principal: Principal, pending_id: str, timeout_s: float = 30, *, writes: bool = True) -> None:
+    def __init__(
+        self,
+        principal: Principal,
+        pending_id: str,
+        timeout_s: float = 30,
+        *,
+        writes: bool = True,
+        on_keepalive: waiting.Keepalive | None = None,
+    ) -> None:
         self.principal, self.pending_id, self.timeout_s, self.writes = principal, pending_id, timeout_s, writes
+        self.on_keepalive = on_keepalive
         self._loop = asyncio.new_event_loop()
         self._gone = Signal()
         before = self._leases()
@@ -80,7 +89,9 @@ class Agent:
             self._loop.close()
 
     async def _wait(self) -> Waited:
-        waited = await waiting.wait(self.principal, self.pending_id, "rest", self.timeout_s, self._gone)
+        waited = await waiting.wait(
+            self.principal, self.pending_id, "rest", self.timeout_s, self._gone, self.on_keepalive
+        )
         if waited.response is not None and self.writes:
             await waiting.returned(waited)
         return waited
