@@ -21,7 +21,7 @@ from tasks.errors import NotFound
 from turns.models import Message, Turn
 
 
-def look(lease: WaiterLease) -> Ended | None:
+def look(lease: leases.Lease) -> Ended | None:
     """What became of this waiter: None to wait on, else its end. Reads without a lock; only a confirm takes it."""
     mine = _stored.first(lease.pk)
     if mine is None:
@@ -48,7 +48,7 @@ def _stands(pending_id: str) -> bool:
     return Message.objects.bundle(pending_id).active().exists()
 
 
-def _after_loss(lease: WaiterLease) -> Ended:
+def _after_loss(lease: leases.Lease) -> Ended:
     """The lease was taken: by the end of turn or session, a cancel, an expiry, or the detached path."""
     return standing.over(lease.pending_id, _turn_open(lease.turn_id))
 
@@ -62,7 +62,7 @@ def _owed(claim_id: uuid.UUID) -> Ended:
     return standing.handed(claim, bundles.stored(claim.pending_id))
 
 
-def _settled(lease: WaiterLease) -> Ended | None:
+def _settled(lease: leases.Lease) -> Ended | None:
     """No active row and no open claim: the answer was confirmed between two looks, or the bundle is over (A8)."""
     mine = WaiterLease.objects.filter(pk=lease.pk).first()
     if mine is not None and mine.claim_id is not None:
@@ -73,7 +73,7 @@ def _settled(lease: WaiterLease) -> Ended | None:
     return _after_loss(lease)
 
 
-def confirm(lease: WaiterLease) -> Ended | None:
+def confirm(lease: leases.Lease) -> Ended | None:
     """Takes the claim for this waiter; None when there was nothing (any more) to take, so that it looks again."""
     try:
         with transaction.atomic():
@@ -94,7 +94,7 @@ def confirm(lease: WaiterLease) -> Ended | None:
     return standing.handed(claim, bundles.stored(claim.pending_id))
 
 
-def _own(lease: WaiterLease, now: dt.datetime) -> bool:
+def _own(lease: leases.Lease, now: dt.datetime) -> bool:
     """Live also means that this process was not declared dead: one that was frozen past its lease and wakes confirms
     nothing (E10).
     """
@@ -106,7 +106,7 @@ def _live(lease_id: uuid.UUID, now: dt.datetime, shaped_by: dt.timedelta) -> Que
     return WaiterLease.objects.live(now).filter(pk=lease_id)
 
 
-def _current(lease: WaiterLease) -> bool:
+def _current(lease: leases.Lease) -> bool:
     """The turn still runs, is current, and no cancel was sent for it."""
     turn = Turn.objects.current_of(lease.session_id)
     return (
@@ -126,7 +126,7 @@ def _owe(pending_id: str, claim_id: uuid.UUID) -> prepared.Change:
     return WaiterLease.objects.filter(pending_id=pending_id, claim_id__isnull=True), {"claim_id": claim_id}
 
 
-def leave(lease: WaiterLease, lost: bool) -> Ended | None:
+def leave(lease: leases.Lease, lost: bool) -> Ended | None:
     """The waiter gives up; None when it did so empty-handed, else what it is owed after all."""
     mine = WaiterLease.objects.filter(pk=lease.pk).first()
     if mine is not None and mine.claim_id is not None and not lost:
@@ -137,7 +137,7 @@ def leave(lease: WaiterLease, lost: bool) -> Ended | None:
     return None
 
 
-def record_return(claim_id: uuid.UUID, lease: WaiterLease | None, written_at: dt.datetime) -> None:
+def record_return(claim_id: uuid.UUID, lease: leases.Lease | None, written_at: dt.datetime) -> None:
     """The bytes were written at `written_at`: the replay ends, frames since then close the watchdog, the lease goes."""
     if lease is not None:
         WaiterLease.objects.filter(pk=lease.pk).delete()
@@ -146,11 +146,11 @@ def record_return(claim_id: uuid.UUID, lease: WaiterLease | None, written_at: dt
     drop_reason(claim_id)
 
 
-def forget_lease(lease: WaiterLease) -> None:
+def forget_lease(lease_id: uuid.UUID, claim_id: uuid.UUID | None) -> None:
     """A waiter whose client was gone at the return: owed no more; the watchdog stays armed."""
-    WaiterLease.objects.filter(pk=lease.pk).delete()
-    if lease.claim_id is not None:
-        drop_reason(lease.claim_id)
+    WaiterLease.objects.filter(pk=lease_id).delete()
+    if claim_id is not None:
+        drop_reason(claim_id)
 
 
 def drop_reason(claim_id: uuid.UUID) -> None:

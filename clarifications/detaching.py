@@ -20,7 +20,7 @@ from turns.models import Message, Turn
 from turns.querysets import MessageQuerySet
 
 
-def leave(lease: WaiterLease, now: dt.datetime, *, grace: bool) -> None:
+def leave(lease: leases.Lease, now: dt.datetime, *, grace: bool) -> None:
     """A waiter's end by time-out (`grace` False: the turn is paused at once) or lost connection (after the grace,
     K5).
     """
@@ -36,7 +36,7 @@ def leave(lease: WaiterLease, now: dt.datetime, *, grace: bool) -> None:
         return
 
 
-def _pause(lease: WaiterLease, now: dt.datetime, grace: bool) -> None:
+def _pause(lease: leases.Lease, now: dt.datetime, grace: bool) -> None:
     """The pause names the turn that asked; it is moot when another waiter is there or the question is settled."""
     if leases.is_live(lease.pending_id, now) or not _stands(lease.pending_id):
         return

@@ -2,6 +2,8 @@
 
 import datetime as dt
 import uuid
+from dataclasses import dataclass
+from typing import Protocol
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -9,6 +11,29 @@ from django.db.models import QuerySet
 from clarifications.models import LeaseKind, WaiterLease
 from tasks import hints, instances, prepared, revisions
 from turns.models import Timer, TimerKind, Turn
+
+
+class Lease(Protocol):
+    """What is asked of a lease: the row has it, and so has what a wait keeps of it."""
+
+    @property
+    def pk(self) -> uuid.UUID: ...
+    @property
+    def pending_id(self) -> str: ...
+    @property
+    def session_id(self) -> uuid.UUID: ...
+    @property
+    def turn_id(self) -> uuid.UUID: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a wait keeps of its lease for hours: a tenth of the row."""
+
+    pk: uuid.UUID
+    pending_id: str
+    session_id: uuid.UUID
+    turn_id: uuid.UUID
 
 
 def budget() -> dt.timedelta:
@@ -43,13 +68,13 @@ def first_moment(session_id: uuid.UUID, turn_id: uuid.UUID, pending_id: str, now
     )
 
 
-def begin(session_id: uuid.UUID, turn_id: uuid.UUID, pending_id: str, kind: LeaseKind, now: dt.datetime) -> WaiterLease:
+def begin(session_id: uuid.UUID, turn_id: uuid.UUID, pending_id: str, kind: LeaseKind, now: dt.datetime) -> Held:
     """A waiter's own lease; it takes the place of the request's first moment."""
     revisions.require_transaction()
     WaiterLease.objects.filter(pending_id=pending_id, kind=LeaseKind.REQUEST, claim_id__isnull=True).delete()
     Timer.objects.filter(kind=TimerKind.FIRST_WAIT, turn_id=turn_id, pending_id=pending_id).delete()
     hints.after_commit(topic(pending_id))
-    return WaiterLease.objects.create(
+    row = WaiterLease.objects.create(
         pending_id=pending_id,
         session_id=session_id,
         turn_id=turn_id,
@@ -57,6 +82,7 @@ def begin(session_id: uuid.UUID, turn_id: uuid.UUID, pending_id: str, kind: Leas
         owner=instances.generation(),
         created_at=now,
     )
+    return Held(row.pk, pending_id, session_id, turn_id)
 
 
 def is_live(pending_id: str, now: dt.datetime) -> bool:

@@ -65,7 +65,7 @@ def detach_dead_waiters() -> None:
         dead.filter(kind=LeaseKind.REQUEST, claim_id__isnull=True).update(owner=instances.generation())
     for lease in dead[:1000]:
         if lease.claim_id is not None:
-            confirming.forget_lease(lease)
+            confirming.forget_lease(lease.pk, lease.claim_id)
         else:
             detaching.leave(lease, now, grace=True)
     leases.release_stranded()

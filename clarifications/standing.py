@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from clarifications import bundles, detaching, leases, shapes
-from clarifications.models import Claim, ClaimPath, ClaimState, LeaseKind, WaiterLease
+from clarifications.models import Claim, ClaimPath, ClaimState, LeaseKind
 from tasks import revisions
 from tasks.principals import Need, Principal
 from turns import pausing
@@ -24,7 +24,7 @@ class Ended:
     claim_id: uuid.UUID | None = None
 
 
-def begin(principal: Principal, pending_id: str, kind: LeaseKind) -> WaiterLease | Ended:
+def begin(principal: Principal, pending_id: str, kind: LeaseKind) -> leases.Held | Ended:
     """A lease for this waiter, or the end of its wait. UnknownClarification for unknown and foreign alike (H1)."""
     bundle = bundles.reach(principal, pending_id, Need.READ if principal.is_agent else Need.ANSWER)
     with transaction.atomic():

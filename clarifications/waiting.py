@@ -19,7 +19,8 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from clarifications import confirming, holding, leases, standing
-from clarifications.models import LeaseKind, WaiterLease
+from clarifications.leases import Held
+from clarifications.models import LeaseKind
 from clarifications.signals import Signal
 from clarifications.standing import Ended
 from tasks import hints
@@ -28,6 +29,8 @@ from tasks.threads import in_thread
 
 logger = logging.getLogger(__name__)
 Keepalive = Callable[[float], Awaitable[None]]
+
+_leaving: set[asyncio.Future[Ended | None]] = set()
 
 # Set when the process is told to end: every waiter gets a retryable end (R27).
 stopping = threading.Event()
@@ -48,7 +51,7 @@ class Waited:
     code: str
     response: dict[str, Any] | None = None
     claim_id: uuid.UUID | None = None
-    lease: WaiterLease | None = None
+    lease: Held | None = None
 
 
 async def wait(
@@ -66,18 +69,32 @@ async def wait(
     """
     begun = await in_thread(standing.begin, principal, pending_id, LeaseKind(kind))
     del principal  # its token and person are the larger part of what a wait would keep
-    if not isinstance(begun, WaiterLease):
+    if isinstance(begun, Ended):
         return Waited(begun.code, begun.response, begun.claim_id)
     limit = settings.KANDEV_WAIT_TIMEOUT_S if timeout_s is None else min(timeout_s, settings.KANDEV_WAIT_TIMEOUT_S)
-    task = asyncio.ensure_future(_hold(begun, limit, gone, on_keepalive))
     try:
-        return await asyncio.shield(task)
+        return await _hold(begun, limit, gone, on_keepalive)
     except asyncio.CancelledError:
-        gone.set()
+        _leave_behind(begun)
         raise
 
 
-async def _hold(lease: WaiterLease, limit: float, gone: Signal, on_keepalive: Keepalive | None) -> Waited:
+def _leave_behind(lease: Held) -> None:
+    """The caller was cancelled: its lease is given up as one whose client is gone, by a task that nobody can cancel.
+    What a thread does for it at this moment (a confirm perhaps) ends by itself; the session's lock orders the two.
+    """
+    task = asyncio.ensure_future(in_thread(confirming.leave, lease, True))
+    _leaving.add(task)
+    task.add_done_callback(_left)
+
+
+def _left(task: asyncio.Future[Ended | None]) -> None:
+    _leaving.discard(task)
+    if not task.cancelled() and task.exception() is not None:
+        logger.warning("a cancelled wait kept its lease, the sweep takes it: %s", task.exception())
+
+
+async def _hold(lease: Held, limit: float, gone: Signal, on_keepalive: Keepalive | None) -> Waited:
     loop = asyncio.get_running_loop()
     woken = Signal()
     gone.then = woken.set
@@ -113,7 +130,7 @@ async def _hold(lease: WaiterLease, limit: float, gone: Signal, on_keepalive: Ke
         hints.unlisten(topic, wake)
 
 
-async def _look(lease: WaiterLease, woken: Signal) -> Ended | None:
+async def _look(lease: Held, woken: Signal) -> Ended | None:
     """What became of this waiter. A database that cannot be asked now is asked again: an outage ends no wait."""
     try:
         return await in_thread(confirming.look, lease)
@@ -124,7 +141,7 @@ async def _look(lease: WaiterLease, woken: Signal) -> Ended | None:
         return None
 
 
-async def _give_up(lease: WaiterLease, gone: Signal) -> Waited:
+async def _give_up(lease: Held, gone: Signal) -> Waited:
     """The wait ends without an answer, unless one was confirmed in this very moment for this waiter."""
     lost = gone.is_set() or stopping.is_set()
     ended = await in_thread(confirming.leave, lease, lost)
@@ -147,4 +164,4 @@ async def returned(waited: Waited, written_at: dt.datetime | None = None) -> Non
 async def failed(waited: Waited) -> None:
     """The client was gone when the response was to be written: the watchdog stays armed and the agent may ask again."""
     if waited.lease is not None:
-        await in_thread(confirming.forget_lease, waited.lease)
+        await in_thread(confirming.forget_lease, waited.lease.pk, waited.claim_id)

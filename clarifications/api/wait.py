@@ -50,7 +50,15 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     gone = Signal()
     watch = asyncio.ensure_future(_watch(receive, gone))
     try:
-        await _serve(scope, send, gone)
+        try:
+            # Who calls has no name here: it would be kept as long as the wait.
+            waited = await waiting.wait(
+                await in_thread(_identify, scope), unquote(_raw_id(scope)), "rest", _timeout(scope), gone
+            )
+        except Exception as error:  # noqa: BLE001 - translated, and logged there when it is not expected
+            await _refuse(send, translate(error))
+            return
+        await _end(send, waited, gone)
     finally:
         watch.cancel()
 
@@ -60,18 +68,6 @@ async def _watch(receive: Receive, gone: Signal) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     gone.set()
-
-
-async def _serve(scope: Scope, send: Send, gone: Signal) -> None:
-    try:
-        # Who calls has no name here: it would be kept as long as the wait.
-        waited = await waiting.wait(
-            await in_thread(_identify, scope), unquote(_raw_id(scope)), "rest", _timeout(scope), gone
-        )
-    except Exception as error:  # noqa: BLE001 - translated, and logged there when it is not expected
-        await _refuse(send, translate(error))
-        return
-    await _end(send, waited, gone)
 
 
 def _identify(scope: Scope) -> Principal:

@@ -12,7 +12,6 @@ from clarifications.mcp.exchange import UNAUTHORIZED, Exchange, Watched, watch
 from clarifications.mcp.tools import Arguments
 from clarifications.shapes import RESOLVED
 from tasks.errors import Invalid
-from tasks.socketauth import Caller
 from tasks.threads import in_thread
 
 NAME = "ask_user_question_kandev"
@@ -54,11 +53,12 @@ async def run(exchange: Exchange, arguments: Arguments) -> CallToolResult:
 
 async def wait(exchange: Exchange, pending_id: str, labels: bytes) -> CallToolResult:
     """Waits and hands the answer over. The labels are packed: the wait may be one of ten thousand."""
-    principal = exchange.principal
-    watched = Watched(exchange, Caller(principal))
+    watched = Watched(exchange, exchange.principal)
     watch.add(watched)
     try:
-        waited = await waiting.wait(principal, pending_id, "mcp", None, exchange.gone, exchange.keepalive)
+        waited = await waiting.wait(
+            exchange.take_principal(), pending_id, "mcp", None, exchange.gone, exchange.keepalive
+        )
     finally:
         watch.remove(watched)
     exchange.written, exchange.lost = partial(waiting.returned, waited), partial(waiting.failed, waited)

@@ -20,6 +20,7 @@ from clarifications.mcp.admitting import Receive
 from clarifications.mcp.reply import Reply
 from clarifications.signals import Signal
 from tasks.hub import Key
+from tasks.models import Token
 from tasks.principals import Principal
 from tasks.socketauth import Caller
 from tasks.socketwatch import Watch
@@ -118,6 +119,11 @@ class Exchange:
         disconnect = asyncio.ensure_future(self._await_disconnect(receive))
         self._endings = [disconnect.cancel, cancelling.listen(cancel_topic, partial(self.leave, CANCELLED))]
 
+    def take_principal(self) -> Principal:
+        """Who called, for the last time: his token and person are the larger part of what a wait would keep."""
+        principal, self.principal = self.principal, Principal()
+        return principal
+
     def close(self) -> None:
         for end in self._endings:
             end()
@@ -138,13 +144,29 @@ class Exchange:
         return self.why == DISCONNECTED
 
 
-@dataclass(eq=False)
 class Watched:
-    """A call as the watch over credentials sees it; it follows nothing."""
+    """A call as the watch over credentials sees it; it follows nothing. Of a token's caller only the token's number is
+    kept: the watch reads the token anew each time.
+    """
 
-    exchange: Exchange
-    caller: Caller
-    followed: set[Key] = field(default_factory=set)
+    __slots__ = ("_caller", "_token_id", "exchange")
+
+    def __init__(self, exchange: Exchange, principal: Principal) -> None:
+        self.exchange = exchange
+        self._token_id = principal.token.pk if principal.token is not None else None
+        self._caller = None if self._token_id is not None else Caller(principal)
+
+    @property
+    def caller(self) -> Caller:
+        return self._caller or Caller(Principal(token=Token(pk=self._token_id)))
+
+    @caller.setter
+    def caller(self, caller: Caller) -> None:
+        """As it is now: nothing of it counts but that it lives."""
+
+    @property
+    def followed(self) -> set[Key]:
+        return set()
 
     def push_text(self, text: str) -> None:
         """There is nothing to tell: only the credential is looked after."""
@@ -153,4 +175,4 @@ class Watched:
         self.exchange.leave(UNAUTHORIZED)
 
     def unfollow(self, key: Key) -> None:
-        self.followed.discard(key)
+        """It follows nothing."""

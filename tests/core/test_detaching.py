@@ -1,21 +1,26 @@
 """Detaching once, expiring before the event, and what a detached question still is (F1 to F4, F6, K5 in part)."""
 
+import asyncio
 import datetime as dt
 import json
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Event
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from clarifications import closing, recovering
-from clarifications.models import WaiterLease
+from clarifications import closing, confirming, leases, recovering, waiting
+from clarifications.models import WaiterLease, Watchdog
+from clarifications.signals import Signal
 from tasks import ending, moving
 from tasks.models import SessionState
+from tasks.threads import in_thread
 from tests.core.test_apart import ask_another
 from tests.support.climbing import Question, Stage, add_turn
-from tests.support.threads import Agent
-from tests.support.waiting import until
+from tests.support.threads import Agent, beside
+from tests.support.waiting import auntil, until
 from turns import background, pausing, timers
 from turns.models import Message, Timer, TimerKind, Turn
 
@@ -267,3 +272,48 @@ def test_pausing_a_turn_that_has_ended_is_a_no_op(detached_: Question) -> None:
     stage = detached_.stage
     assert not pausing.cancel_turn(stage.session.pk, stage.turn.pk, "late", timezone.now())
     assert not stage.runner.got("cancel")
+
+
+async def _cancelled(question: Question, at: Event | None) -> None:
+    """A call that waits is cancelled, as the server does with what is left of a request; at that moment, if given."""
+    call = waiting.wait(question.stage.agent, question.pending_id, "rest", 30, Signal())
+    task = asyncio.ensure_future(call)
+    waits = WaiterLease.objects.filter(pending_id=question.pending_id, kind="rest")
+    await auntil(lambda: in_thread(waits.exists), what="the wait is registered")
+    if at is not None:
+        assert await asyncio.to_thread(at.wait, 20)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    await asyncio.gather(*waiting._leaving)
+
+
+@pytest.mark.scenario("F1", "C5", "R27")
+def test_a_cancelled_call_gives_its_lease_up_as_a_lost_connection_does(asked_: Question) -> None:
+    asyncio.run(_cancelled(asked_, None))
+    assert (asked_.state, asked_.stage.turn.cancel_requested_at) == ("active_detached", None)
+    assert not WaiterLease.objects.filter(pending_id=asked_.pending_id).exists()
+    assert Timer.objects.filter(turn_id=asked_.stage.turn.pk).count() == 1  # the grace for asking again
+
+
+@pytest.mark.scenario("C3", "K3", "R20")
+def test_a_call_that_is_cancelled_after_its_confirm_leaves_the_answer_to_the_watchdog(
+    asked_: Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confirmed, go, confirm = Event(), Event(), confirming.confirm
+
+    def slow(lease: leases.Lease) -> object:
+        ended = confirm(lease)
+        if ended is not None:
+            confirmed.set()
+            assert go.wait(20)
+        return ended
+
+    monkeypatch.setattr(confirming, "confirm", slow)
+    said = beside(asked_.respond)
+    asyncio.run(_cancelled(asked_, confirmed))
+    go.set()
+    assert said.result(20).short == (200, True)
+    assert not WaiterLease.objects.filter(pending_id=asked_.pending_id).exists()
+    watchdog = Watchdog.objects.get()
+    assert (watchdog.state, watchdog.returned_at) == ("armed", None)

@@ -277,11 +277,11 @@ def test_confirming_twice_takes_the_claim_once(asked_: Question, monkeypatch: py
     assert Watchdog.objects.count() == 1
 
 
-def _lease(question: Question) -> WaiterLease:
+def _lease(question: Question) -> leases.Held:
     from clarifications import standing
 
     lease = standing.begin(question.stage.agent, question.pending_id, LeaseKind.REST)
-    assert isinstance(lease, WaiterLease)
+    assert isinstance(lease, leases.Held)
     return lease
 
 

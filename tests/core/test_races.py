@@ -13,7 +13,7 @@ from clarifications import answers as rules
 from clarifications import bundles, claiming, closing, confirming, detaching, leases, restoring, rows
 from clarifications.claiming import Lost
 from clarifications.errors import NotActive
-from clarifications.models import Claim, ClaimState, LeaseKind, WaiterLease
+from clarifications.models import Claim, ClaimState, LeaseKind
 from clarifications.standing import Ended
 from tasks import ending, revisions
 from tasks.models import SessionState
@@ -38,7 +38,7 @@ def detached(scene: Stage) -> Question:
     return Question(scene, row.metadata["pending_id"])
 
 
-def live(scene: Stage) -> tuple[Question, WaiterLease]:
+def live(scene: Stage) -> tuple[Question, leases.Held]:
     question = Question(scene, add_row(scene.session, scene.turn.pk).metadata["pending_id"])
     with transaction.atomic():
         lease = leases.begin(scene.session.pk, scene.turn.pk, question.pending_id, LeaseKind.REST, timezone.now())
