@@ -14,8 +14,6 @@ CODE := kandev clarifications turns tasks tests manage.py
 
 .PHONY: run test check format requirements chromium conformance
 
-# Without a SECRET_KEY this is somebody trying it out on their own machine.
-run: export DEBUG := $(if $(DEBUG),$(DEBUG),$(if $(SECRET_KEY),,1))
 run: $(VENV)/run.stamp
 	exec $(BIN)/python manage.py runall
 

@@ -29,7 +29,7 @@ def _sqlite(config: dict[str, Any], base: Path, lock_timeout_s: float) -> dict[s
     path = Path(config["NAME"])
     if str(path) != ":memory:":
         path = path if path.is_absolute() else base / path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # texts and password hashes lie there
         config["NAME"] = str(path)
     config["ENGINE"] = "kandev.sqlite"
     # IMMEDIATE takes the write lock at BEGIN, so a transaction that reads before it writes waits instead of failing.

@@ -28,7 +28,7 @@ def provide_secret_key(command: str) -> None:
 
 def kept(path: Path, size: int = 50) -> str:
     """The text in `path`, made of `size` random bytes at the first call. Two first calls at once get the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError):
         keep(path, secrets.token_urlsafe(size))
     return path.read_text().strip()

@@ -5,6 +5,7 @@ message and exit code 1. Daphne serves no lifespan, so the loop's part starts th
 """
 
 import asyncio
+import atexit
 import gc
 import logging
 import os
@@ -13,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 
@@ -54,6 +56,16 @@ def start() -> None:
         connections.close_all()
     _State.ready = True
     sweeping.start()
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    """An ordinary end is no death: the next start, or a peer, need not find it out. Threads of requests are over by
+    now, and what they left is taken over as after any end.
+    """
+    sweeping.stop()
+    with suppress(Exception):  # the database is away: it is found out after all
+        instances.end()
 
 
 def _patiently(step: Callable[[], object]) -> None:

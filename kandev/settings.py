@@ -21,6 +21,8 @@ if not SECRET_KEY:
 ALLOWED_HOSTS: list[str] = env.list("ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS: list[str] = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
+DEFAULT_EXCEPTION_REPORTER_FILTER = "kandev.reporting.Filter"
+
 KANDEV_AUTH = values.one_of(env, "KANDEV_AUTH", "required", "off")
 KANDEV_AUTH_OFF_ANYWHERE = env.bool("KANDEV_AUTH_OFF_ANYWHERE", default=False)
 KANDEV_PUBLIC_URL = env.str("KANDEV_PUBLIC_URL", default="http://127.0.0.1:8000").rstrip("/")

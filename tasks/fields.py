@@ -34,7 +34,7 @@ class OptionalText(Text):
 
     def run_validation(self, data: Any = serializers.empty) -> str:
         value = super().run_validation(data)
-        return value if value and value.strip() else ""
+        return value if value and visible(value) else ""
 
 
 def is_key(value: object) -> bool:

@@ -13,12 +13,12 @@ from urllib.parse import parse_qs, unquote
 
 from django.utils import timezone
 
-from clarifications import waiting
+from clarifications import credentials, waiting
 from clarifications.signals import Signal
 from clarifications.waiting import Waited
 from tasks import socketauth
-from tasks.errors import KandevError, UnknownHost, invalid, translate
-from tasks.principals import Principal
+from tasks.errors import KandevError, Unauthorized, UnknownHost, invalid, translate
+from tasks.socketauth import Caller
 from tasks.threads import in_thread
 
 PATH = re.compile(r"^/api/v1/clarification/([^/]+)/wait$")
@@ -49,18 +49,25 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
         return
     gone = Signal()
     watch = asyncio.ensure_future(_watch(receive, gone))
+    watched = None
     try:
         try:
-            # Who calls has no name here: it would be kept as long as the wait.
-            waited = await waiting.wait(
-                await in_thread(_identify, scope), unquote(_raw_id(scope)), "rest", _timeout(scope), gone
-            )
+            caller = [await in_thread(_identify, scope)]  # taken out below: it would be kept as long as the wait
+            watched = credentials.Watched(caller[0], gone.set)
+            credentials.watch.add(watched)
+            waited = await waiting.wait(caller.pop().principal, unquote(_raw_id(scope)), "rest", _timeout(scope), gone)
         except Exception as error:  # noqa: BLE001 - translated, and logged there when it is not expected
             await _refuse(send, translate(error))
+            return
+        if watched.is_dead:
+            await waiting.failed(waited)
+            await _refuse(send, Unauthorized())
             return
         await _end(send, waited, gone)
     finally:
         watch.cancel()
+        if watched is not None:
+            credentials.watch.remove(watched)
 
 
 async def _watch(receive: Receive, gone: Signal) -> None:
@@ -70,11 +77,11 @@ async def _watch(receive: Receive, gone: Signal) -> None:
     gone.set()
 
 
-def _identify(scope: Scope) -> Principal:
+def _identify(scope: Scope) -> Caller:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
     if "host" in headers and not socketauth.knows_host(headers["host"]):
         raise UnknownHost
-    return socketauth.identify(headers, str((scope.get("client") or [""])[0])).principal
+    return socketauth.identify(headers, str((scope.get("client") or [""])[0]))
 
 
 def _raw_id(scope: Scope) -> str:

@@ -6,12 +6,13 @@ from typing import Any
 
 from mcp_types import CallToolResult, Tool, ToolAnnotations
 
-from clarifications import asking, questions, waiting
+from clarifications import asking, credentials, questions, waiting
 from clarifications.mcp import schemas, tools, wire
-from clarifications.mcp.exchange import UNAUTHORIZED, Exchange, Watched, watch
+from clarifications.mcp.exchange import UNAUTHORIZED, Exchange
 from clarifications.mcp.tools import Arguments
 from clarifications.shapes import RESOLVED
 from tasks.errors import Invalid
+from tasks.socketauth import Caller
 from tasks.threads import in_thread
 
 NAME = "ask_user_question_kandev"
@@ -53,14 +54,14 @@ async def run(exchange: Exchange, arguments: Arguments) -> CallToolResult:
 
 async def wait(exchange: Exchange, pending_id: str, labels: bytes) -> CallToolResult:
     """Waits and hands the answer over. The labels are packed: the wait may be one of ten thousand."""
-    watched = Watched(exchange, exchange.principal)
-    watch.add(watched)
+    watched = credentials.Watched(Caller(exchange.principal), partial(exchange.leave, UNAUTHORIZED))
+    credentials.watch.add(watched)
     try:
         waited = await waiting.wait(
             exchange.take_principal(), pending_id, "mcp", None, exchange.gone, exchange.keepalive
         )
     finally:
-        watch.remove(watched)
+        credentials.watch.remove(watched)
     exchange.written, exchange.lost = partial(waiting.returned, waited), partial(waiting.failed, waited)
     if exchange.why == UNAUTHORIZED or waited.code not in RESOLVED or waited.response is None:
         code = exchange.why if exchange.why == UNAUTHORIZED else waited.code

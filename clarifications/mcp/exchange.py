@@ -19,19 +19,12 @@ from clarifications.mcp import cancelling, wire
 from clarifications.mcp.admitting import Receive
 from clarifications.mcp.reply import Reply
 from clarifications.signals import Signal
-from tasks.hub import Key
-from tasks.models import Token
 from tasks.principals import Principal
-from tasks.socketauth import Caller
-from tasks.socketwatch import Watch
 
 T = TypeVar("T")
 
 TRANSPORT = TransportContext(kind="streamable-http", can_send_request=False)
 DISCONNECTED, CANCELLED, UNAUTHORIZED = "disconnected", "cancelled", "unauthorized"
-
-# Calls that wait. A dead credential ends them within the bound that holds for sockets (B15).
-watch = Watch()
 
 
 @dataclass(eq=False)
@@ -142,37 +135,3 @@ class Exchange:
     @property
     def disconnected(self) -> bool:
         return self.why == DISCONNECTED
-
-
-class Watched:
-    """A call as the watch over credentials sees it; it follows nothing. Of a token's caller only the token's number is
-    kept: the watch reads the token anew each time.
-    """
-
-    __slots__ = ("_caller", "_token_id", "exchange")
-
-    def __init__(self, exchange: Exchange, principal: Principal) -> None:
-        self.exchange = exchange
-        self._token_id = principal.token.pk if principal.token is not None else None
-        self._caller = None if self._token_id is not None else Caller(principal)
-
-    @property
-    def caller(self) -> Caller:
-        return self._caller or Caller(Principal(token=Token(pk=self._token_id)))
-
-    @caller.setter
-    def caller(self, caller: Caller) -> None:
-        """As it is now: nothing of it counts but that it lives."""
-
-    @property
-    def followed(self) -> set[Key]:
-        return set()
-
-    def push_text(self, text: str) -> None:
-        """There is nothing to tell: only the credential is looked after."""
-
-    def close(self, code: int) -> None:
-        self.exchange.leave(UNAUTHORIZED)
-
-    def unfollow(self, key: Key) -> None:
-        """It follows nothing."""

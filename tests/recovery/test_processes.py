@@ -104,6 +104,18 @@ def test_the_runner_of_a_frozen_process_is_served_again_when_it_wakes(make_world
     world.serves()
 
 
+@pytest.mark.scenario("R27", "E9")
+def test_an_ordinary_end_is_no_death(make_world: MakeWorld) -> None:
+    """The control: after a kill the next start finds a dead instance."""
+    world = make_world()
+    world.home.term(10)
+    world.home.restart()
+    assert "is dead" not in world.home.logs()
+    world.home.kill9()
+    world.home.restart()
+    assert "is dead" in world.home.logs()
+
+
 @pytest.mark.scenario("R27")
 def test_sigterm_ends_a_hundred_waiters_within_ten_seconds_and_the_questions_stand(make_world: MakeWorld) -> None:
     world = make_world()

@@ -116,3 +116,17 @@ def test_a_person_who_hangs_up_has_answered_all_the_same(make_world: MakeWorld, 
     assert waited is None or waited.result(10)[0] == 200
     assert world.respond(pending_id, answer("else"))[1]["response"]["answers"][0]["custom_text"] == "gone"
     world.tidy()
+
+
+@pytest.mark.scenario("H6", "F1")
+def test_a_wait_ends_with_the_token_that_it_came_with(make_world: MakeWorld) -> None:
+    world = make_world(KANDEV_PAUSE_GRACE_S="60")
+    pending_id = world.ask()
+    waited = world.wait(pending_id)
+    world.product.manage("token", "revoke", world.token)
+    status, body = waited.result(10)
+    assert (status, body["code"]) == (401, "unauthorized")
+    assert world.state(pending_id) == "active_detached"
+    assert world.respond(pending_id, answer("nobody hears"))[0] == 200
+    world.once("nobody hears")
+    assert world.live == []

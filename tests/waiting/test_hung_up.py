@@ -14,6 +14,7 @@ from clarifications.mcp.exchange import Exchange
 from clarifications.mcp.reply import Reply
 from clarifications.waiting import Waited
 from tasks.principals import Principal
+from tasks.socketauth import Caller
 
 RESPONSE = {"answers": [], "rejected": True}
 SCOPE = {"type": "http", "method": "GET", "path": "/api/v1/clarification/p/wait", "headers": [], "query_string": b""}
@@ -64,7 +65,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(waiting, "returned", record("returned"))
     monkeypatch.setattr(waiting, "failed", record("failed"))
-    monkeypatch.setattr(wait, "_identify", lambda _: Principal(user=None))
+    monkeypatch.setattr(wait, "_identify", lambda _: Caller(Principal(user=None)))
     return said
 
 

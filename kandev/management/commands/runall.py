@@ -2,7 +2,9 @@
 
 import datetime as dt
 import os
+import socket
 import time
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -12,7 +14,7 @@ from django.db import connections
 from django.utils import timezone
 
 from kandev import localkeys
-from kandev.demo.processes import Local, LocalError, StopRequestedError, address, stop_on_signals
+from kandev.demo.processes import EVERYWHERE, Local, LocalError, StopRequestedError, address, stop_on_signals
 from kandev.demo.rest import Person
 from tasks import tokens
 from tasks.models import TokenKind
@@ -68,8 +70,17 @@ def port_from(text: str) -> int:
 
 def environment(host: str, port: int) -> dict[str, str]:
     """What the children are told, where the person did not decide otherwise."""
-    url = address(host, port)
-    return {"KANDEV_PUBLIC_URL": url, "ALLOWED_HOSTS": f"127.0.0.1,localhost,[::1],{host}"} | dict(os.environ)
+    hosts = ["127.0.0.1", "localhost", "[::1]", host, *(own_names() if host in EVERYWHERE else [])]
+    return {"KANDEV_PUBLIC_URL": address(host, port), "ALLOWED_HOSTS": ",".join(hosts)} | dict(os.environ)
+
+
+def own_names() -> list[str]:
+    """This machine's name and addresses, as it knows them itself: who listens everywhere is called by these."""
+    name = socket.gethostname()
+    with suppress(OSError):
+        found = {str(info[4][0]) for info in socket.getaddrinfo(name, None)}
+        return [name, *sorted(f"[{one}]" if ":" in one else one for one in found)]
+    return [name]
 
 
 def seed_person() -> bool:
