@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 
 from clarifications import confirming, detaching, leases, standing
 from clarifications.errors import UnknownClarification
+from clarifications.leases import Held
 from clarifications.models import LeaseKind, WaiterLease
 from tasks import breaks, ending
 from tasks.models import SessionState
@@ -39,7 +40,7 @@ class Machine(RuleBasedStateMachine):
         self.model = Model()
         self.stage: Stage
         self.question: Question | None = None
-        self.lease: WaiterLease | None = None
+        self.lease: Held | None = None
         self.mark = ""
 
     @initialize()
@@ -77,8 +78,8 @@ class Machine(RuleBasedStateMachine):
         assert self.question is not None
         begun = standing.begin(self.stage.agent, self.question.pending_id, LeaseKind.REST)
         may = self.model.turn and not self.model.newer and self.model.question in ("open", "claimed")
-        assert isinstance(begun, WaiterLease) == may, (begun, self.model)
-        if isinstance(begun, WaiterLease):
+        assert isinstance(begun, Held) == may, (begun, self.model)
+        if isinstance(begun, Held):
             self.lease, self.model.waits = begun, "call"
         self.step()
 
