@@ -30,7 +30,7 @@ def look(lease: leases.Lease) -> Ended | None:
         return _owed(mine.claim_id)
     if not _claimed(lease.pending_id):
         return None if _stands(lease.pending_id) else _settled(lease)
-    failpoints.reach("live.after_wake")  # whatever woke it: the hint, or the look that a keepalive brings
+    failpoints.reach("live.after_wake")  # whatever woke it: the hint, or the poll that looks after all
     return confirm(lease)
 
 

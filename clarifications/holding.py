@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from clarifications.models import Claim, ClaimState, WaiterLease
 from tasks import instances
@@ -58,17 +59,16 @@ def poll() -> None:
     present = set(mine.values_list("pk", flat=True))
     claims = Claim.objects.filter(pending_id__in=mine.values("pending_id")).exclude(state=ClaimState.RESTORED)
     claimed = set(claims.values_list("pending_id", flat=True))
-    standing = _standing({pending_id for pending_id, _ in held.values()})
+    standing = _standing(mine, {pending_id for pending_id, _ in held.values()})
     for lease_id, (pending_id, wake) in held.items():
         if lease_id not in present or pending_id in claimed or pending_id not in standing:
             wake()
 
 
-def _standing(pending_ids: set[str]) -> set[str]:
+def _standing(mine: QuerySet[WaiterLease], pending_ids: set[str]) -> set[str]:
     """Those that stand; all of them in between."""
     if time.monotonic() - _stood_at[0] < settings.KANDEV_KEEPALIVE_S:
         return pending_ids
     _stood_at[0] = time.monotonic()
-    mine = WaiterLease.objects.filter(owner=instances.generation(), claim_id__isnull=True)
     rows = Message.objects.filter(pending_id__in=mine.values("pending_id")).active()
     return set(rows.values_list("pending_id", flat=True))

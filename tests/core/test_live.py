@@ -32,9 +32,9 @@ def test_an_idle_wait_asks_the_database_nothing_however_long_it_lasts(
 ) -> None:
     """Ten thousand of them may be open. A hint or the poll that looks after all of them wakes it."""
     settings.KANDEV_KEEPALIVE_S = 0.02
-    look, looks, told = confirming.look, list[WaiterLease](), list[float]()
+    look, looks, told = confirming.look, list[leases.Lease](), list[float]()
 
-    def counted(lease: WaiterLease) -> object:
+    def counted(lease: leases.Lease) -> object:
         looks.append(lease)
         return look(lease)
 
