@@ -114,6 +114,8 @@ class People:
         self._client, self._history, self._random, self._token = client, history, random, token
         self.sessions: list[str] = []
         self.workspace = ""
+        self.rivals: tuple[int, ...] = (1, 1, 2, 3)  # how many answer one request at once
+        self.late = 0.3  # how often somebody comes when all is settled
 
     async def call(self, method: str, path: str, body: Any = None) -> Told:
         return await self._client.call(method, path, self._token, body)
@@ -154,9 +156,9 @@ class People:
         if self._random.random() < 0.03:
             await self.call("POST", f"/clarification/{bundle['pending_id']}/cancel", {})
             return
-        rivals = self._random.choice((1, 1, 2, 3))
+        rivals = self._random.choice(self.rivals)
         await asyncio.gather(*(self.answer(bundle) for _ in range(rivals)))
-        if self._random.random() < 0.3:  # somebody who comes when all is settled
+        if self._random.random() < self.late:
             await asyncio.sleep(self._random.uniform(0, 1))
             await self.answer(bundle)
 

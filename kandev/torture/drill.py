@@ -28,7 +28,7 @@ AIMS = {
 
 
 class Drill:
-    """`run` returns what was violated; an empty list is a clean run."""
+    """`run` returns what was violated; an empty list is a clean run. A second winner ends the trouble at once."""
 
     def __init__(self, cluster: Cluster, seed: int, say: Say, broken: str = "") -> None:
         self._cluster, self._say = cluster, say
@@ -39,6 +39,8 @@ class Drill:
         self._client = Client([], Random(seed + 1))
         self._agents = Agents(self._client, self._history, Random(seed + 2))
         self._people = People(self._client, self._history, Random(seed + 3), "")
+        if broken == "one_winner":
+            self._people.rivals, self._people.late = (2, 3), 1.0
         self._runner: Runner
         self._unstopped: list[str] = []
 
@@ -48,7 +50,7 @@ class Drill:
         crowd = [asyncio.ensure_future(self._people.live()) for _ in range(PERSONS)]
         pages = [asyncio.ensure_future(self._page(server).watch()) for server in self._cluster.servers]
         try:
-            while time.monotonic() < until:
+            while time.monotonic() < until and not self._history.winners():
                 await self._trouble()
             violated = await self._come_to_rest(crowd)
         finally:

@@ -82,7 +82,7 @@ class History:
 
     def violations(self) -> list[str]:
         return [
-            *self._winners(),
+            *self.winners(),
             *self._answers(),
             *self._losers(),
             *self._bundles(),
@@ -95,14 +95,17 @@ class History:
         mine = [receipt.how for receipt in self.receipts if receipt.mark == mark]
         return len(mine) - mine.count("fallback"), mine.count("fallback")
 
-    def _winners(self) -> Iterator[str]:
+    def winners(self) -> list[str]:
+        """Requests with more than one; nothing that happens later can mend one of these."""
         by_bundle: dict[str, list[Answer]] = defaultdict(list)
         for answer in self.answers:
             if answer.won:
                 by_bundle[answer.pending_id].append(answer)
-        for pending_id, won in by_bundle.items():
-            if len(won) > 1:
-                yield f"request {pending_id} has {len(won)} winners: {[answer.mark for answer in won]}"
+        return [
+            f"request {pending_id} has {len(won)} winners: {[answer.mark for answer in won]}"
+            for pending_id, won in by_bundle.items()
+            if len(won) > 1
+        ]
 
     def _answers(self) -> Iterator[str]:
         for answer in self.answers:
