@@ -7,6 +7,7 @@ sockets nor busy database threads can push the bound of five seconds. The hint `
 import asyncio
 import contextlib
 import logging
+from collections.abc import Set
 from typing import Protocol
 
 from tasks import envelopes, hints, reach, socketauth
@@ -25,7 +26,7 @@ class Watched(Protocol):
     caller: Caller
 
     @property
-    def followed(self) -> set[Key]: ...
+    def followed(self) -> Set[Key]: ...
     def push_text(self, text: str) -> None: ...
     def close(self, code: int) -> None: ...
     def unfollow(self, key: Key) -> None: ...

@@ -7,17 +7,19 @@ functions.
 import asyncio
 import json
 import re
+import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from django.utils import timezone
 
-from clarifications import credentials, waiting
+from clarifications import bundles, credentials, waiting
 from clarifications.signals import Signal
 from clarifications.waiting import Waited
 from tasks import socketauth
-from tasks.errors import KandevError, Unauthorized, UnknownHost, invalid, translate
+from tasks.errors import KandevError, UnknownHost, invalid, translate
+from tasks.principals import Need
 from tasks.socketauth import Caller
 from tasks.threads import in_thread
 
@@ -52,16 +54,19 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     watched = None
     try:
         try:
-            caller = [await in_thread(_identify, scope)]  # taken out below: it would be kept as long as the wait
-            watched = credentials.Watched(caller[0], gone.set)
+            pending_id = unquote(_raw_id(scope))
+            caller, limit, task_id = await in_thread(_admit, scope, pending_id)
+            watched = credentials.Watched(caller, gone.set, task_id)
             credentials.watch.add(watched)
-            waited = await waiting.wait(caller.pop().principal, unquote(_raw_id(scope)), "rest", _timeout(scope), gone)
+            held = waiting.wait(caller.principal, pending_id, "rest", limit, gone)
+            del caller  # it would be kept as long as the wait
+            waited = await held
         except Exception as error:  # noqa: BLE001 - translated, and logged there when it is not expected
             await _refuse(send, translate(error))
             return
-        if watched.is_dead:
+        if watched.why is not None:
             await waiting.failed(waited)
-            await _refuse(send, Unauthorized())
+            await _refuse(send, watched.why)
             return
         await _end(send, waited, gone)
     finally:
@@ -77,11 +82,16 @@ async def _watch(receive: Receive, gone: Signal) -> None:
     gone.set()
 
 
-def _identify(scope: Scope) -> Caller:
+def _admit(scope: Scope, pending_id: str) -> tuple[Caller, float | None, uuid.UUID | None]:
+    """Who calls, the limit that he gave, and for a person the task that he must go on seeing while he waits."""
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
     if "host" in headers and not socketauth.knows_host(headers["host"]):
         raise UnknownHost
-    return socketauth.identify(headers, str((scope.get("client") or [""])[0]))
+    caller = socketauth.identify(headers, str((scope.get("client") or [""])[0]))
+    limit = _timeout(scope)
+    if caller.principal.is_agent:
+        return caller, limit, None
+    return caller, limit, bundles.reach(caller.principal, pending_id, Need.ANSWER).session.task_id
 
 
 def _raw_id(scope: Scope) -> str:

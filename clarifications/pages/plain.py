@@ -1,5 +1,7 @@
 """The form of a question without scripts: sent as a form, and told what became of it as a page."""
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
@@ -17,19 +19,21 @@ def answer(request: PageRequest, principal: Principal, pending_id: str) -> HttpR
     """Answers or skips as REST does, by the same function. What was typed is still in the form behind "back"."""
     known = bundles.reach(principal, pending_id, Need.ANSWER)
     asked = reading.bundle(known.rows, live=False)
+    payload = _payload(request, asked)
+    if any(question.open for question in asked.questions) and _says_nothing(payload):
+        nothing = _("Choose an option or write something. To say nothing, use Skip.")
+        return _refusal(request, principal, 400, {"words": nothing, "typed": True})
     try:
-        body = responding.respond(principal, pending_id, _payload(request, asked))
+        body = responding.respond(principal, pending_id, payload)
     except (Invalid, NotActive, Unavailable, ServerFault) as error:
-        response = show(request, principal, "clarifications/told.html", _refused(error))
-        response.status_code = error.status
-        return response
+        return _refusal(request, principal, error.status, _refused(error))
     context: dict[str, object] = {"words": _words(body["claimed"], body["status"])}
     if not body["claimed"]:
         context["bundle"] = reading.bundle(bundles.reach(principal, pending_id).rows, live=False)
     return show(request, principal, "clarifications/told.html", context)
 
 
-def _payload(request: HttpRequest, asked: Bundle) -> dict[str, object]:
+def _payload(request: HttpRequest, asked: Bundle) -> dict[str, Any]:
     """What a form of `clarifications/bundle.html` holds; its fields are named after the bundle's key and a number."""
     form = request.POST
     if "skip" in form:
@@ -43,6 +47,18 @@ def _payload(request: HttpRequest, asked: Bundle) -> dict[str, object]:
         for number, question in enumerate(asked.questions, 1)
     ]
     return {"answers": entries, "rejected": False, "reject_reason": ""}
+
+
+def _says_nothing(payload: dict[str, Any]) -> bool:
+    """An untouched form: it may be sent by accident, and would take the question from everybody else."""
+    given = (entry["selected_options"] or entry["custom_text"].strip() for entry in payload["answers"])
+    return not payload["rejected"] and not any(given)
+
+
+def _refusal(request: PageRequest, principal: Principal, status: int, context: dict[str, object]) -> HttpResponse:
+    response = show(request, principal, "clarifications/told.html", context)
+    response.status_code = status
+    return response
 
 
 def _lines(text: str) -> str:

@@ -5,6 +5,8 @@ meanwhile goes first. On a busy server some thread would come too late for secon
 refused, a heartbeat missed. Here only processes still meet at SQLite's own lock.
 """
 
+import contextlib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +27,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().__init__(*args, **kwargs)
         self._held: gate.Gate | None = None
         self.execute_wrappers.append(self._one_write)
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """A new file is its owner's alone: texts and password hashes lie there. SQLite's own files take its mode."""
+        name = str(self.settings_dict["NAME"])
+        if not self.is_in_memory_db():
+            with contextlib.suppress(OSError):  # there already, or SQLite will say what is wrong with the place
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        return super().get_new_connection(conn_params)
 
     def _enter(self) -> None:
         mine = gate.of(str(self.settings_dict["NAME"]))

@@ -60,6 +60,18 @@ def test_what_is_not_valid_or_not_open_leads_back_to_what_was_typed(world: World
     assert set(stored(pending_id) + stored(old)) <= set(PENDING)
 
 
+def test_an_untouched_form_takes_nothing(world: World, signed: Signed) -> None:
+    pending_id = world.ask(world.session(), question(), question(question_id="q2"))
+    for fields in ({}, {"q1_text": " \r\n", "q2_text": ""}):
+        status, text = send(signed("owner"), pending_id, **fields)
+        assert status == 400
+        assert "Choose an option or write something." in text
+        assert stored(pending_id) == ["pending", "pending"]
+    assert send(signed("owner"), pending_id, skip="1")[0] == 200
+    status, text = send(signed("owner"), pending_id)
+    assert (status, "Somebody else skipped this question first." in text) == (200, True)
+
+
 @pytest.mark.parametrize(
     ("error", "says"),
     [(DeliveryFailed, "try again"), (DispatchAmbiguous, "Do not answer again")],

@@ -174,3 +174,10 @@ def test_the_product_writes_through_it(transactional_db: None) -> None:
         held.append(getattr(connection, "_held", None))
     assert isinstance(held[0], Gate)
     assert getattr(connection, "_held", "no such thing") is None
+
+
+def test_a_new_database_is_its_owners_alone(wrapper: Callable[..., Any], tmp_path: Path) -> None:
+    with writing(wrapper()):
+        kept = [path for path in tmp_path.iterdir() if path.name.startswith("one.sqlite3")]
+        assert {path.name for path in kept} >= {"one.sqlite3", "one.sqlite3-wal"}
+        assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.recovery.world import WAITERS, World, answer
+from tests.recovery.world import told as rest
 from tests.support.processes import HOST, Server
 from tests.support.waiting import never, until
 from tests.waiting.conftest import MakeWorld
@@ -116,6 +117,25 @@ def test_a_person_who_hangs_up_has_answered_all_the_same(make_world: MakeWorld, 
     assert waited is None or waited.result(10)[0] == 200
     assert world.respond(pending_id, answer("else"))[1]["response"]["answers"][0]["custom_text"] == "gone"
     world.tidy()
+
+
+@pytest.mark.scenario("H6", "H1", "F1")
+def test_a_wait_ends_when_the_person_who_waits_loses_the_sight_of_the_task(make_world: MakeWorld) -> None:
+    world = make_world(KANDEV_PAUSE_GRACE_S="60")
+    pending_id = world.ask()
+    shared = f"/workspaces/{world.workspace}"
+    assert world.owner("PATCH", shared, {"members": [{"user": "answerer", "role": "answerer"}]})[0] == 200
+    agents, world.token = world.token, world.product.tokens["answerer"]
+    waited = world.wait(pending_id)
+    world.token = agents
+    agent = world.wait(pending_id)
+    assert world.owner("PATCH", shared, {"members": []})[0] == 200
+    nobodys = rest("GET", f"{world.peer.url}/api/v1/clarification/unknown", world.product.tokens["answerer"])
+    assert waited.result(10) == nobodys
+    assert nobodys[0] == 404
+    assert world.state(pending_id) == "active_live", "the agent's own wait goes on"
+    assert world.respond(pending_id, answer("for the agent"))[0] == 200
+    assert agent.result(10)[0] == 200
 
 
 @pytest.mark.scenario("H6", "F1")

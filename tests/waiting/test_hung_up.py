@@ -65,7 +65,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(waiting, "returned", record("returned"))
     monkeypatch.setattr(waiting, "failed", record("failed"))
-    monkeypatch.setattr(wait, "_identify", lambda _: Caller(Principal(user=None)))
+    monkeypatch.setattr(wait, "_admit", lambda *_: (Caller(Principal(user=None)), None, None))
     return said
 
 
