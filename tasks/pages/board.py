@@ -1,16 +1,21 @@
 """The board: columns by state, a card a task, and who needs a person."""
 
+from collections import Counter
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.db.models import Case, Prefetch, Q, QuerySet, Value, When
 from django.http import HttpResponse
 
 from tasks import access, registry, summaries
+from tasks.errors import NotFound
 from tasks.models import Session, Task, TaskState, Workspace
 from tasks.pages.base import PageRequest, page, show
 from tasks.principals import Need, Principal
 
-COLUMN_LIMIT = 300
+COLUMN_LIMIT = 100
+ALONE_LIMIT = 1_000  # of a column that is looked at by itself
+MOST = 10_000  # those that wait come first
 
 
 @dataclass(frozen=True)
@@ -25,10 +30,11 @@ def board(request: PageRequest, principal: Principal) -> HttpResponse:
     workspaces = list(Workspace.objects.reachable(principal))
     chosen = _chosen(request, principal)
     tasks = cards(principal, chosen)
-    needs_me = request.GET.get("filter") == "needs-me"
+    needs_me, alone = request.GET.get("filter") == "needs-me", _alone(request)
     context = {
-        "columns": columns(needing(principal, tasks) if needs_me else tasks),
+        "columns": columns(needing(principal, tasks) if needs_me else tasks, alone),
         "needs_me": needs_me,
+        "alone": alone,
         "waiting": needing(principal, tasks).count(),
         "workspaces": workspaces,
         "workspace": chosen,
@@ -40,6 +46,14 @@ def board(request: PageRequest, principal: Principal) -> HttpResponse:
 def _chosen(request: PageRequest, principal: Principal) -> Workspace | None:
     given = request.GET.get("workspace", "")
     return access.workspace(principal, given) if given else None
+
+
+def _alone(request: PageRequest) -> TaskState | None:
+    """`?state=`: one column by itself, with more of its cards."""
+    given = request.GET.get("state", "")
+    if given and given not in TaskState:
+        raise NotFound
+    return TaskState(given) if given else None
 
 
 def cards(principal: Principal, workspace: Workspace | None) -> QuerySet[Task]:
@@ -56,12 +70,27 @@ def needing(principal: Principal, tasks: QuerySet[Task]) -> QuerySet[Task]:
     return tasks.exclude(Q(pending_kind="")).filter(pk__in=mine)
 
 
-def columns(tasks: QuerySet[Task]) -> list[Column]:
+def columns(tasks: QuerySet[Task], alone: TaskState | None = None) -> list[Column]:
+    """Each column with its first cards and the number of the others, which are counted and not read."""
+    limit, states = (ALONE_LIMIT, [alone]) if alone else (COLUMN_LIMIT, list(TaskState))
+    index = list(tasks.values_list("pk", "state", "pending_kind"))  # type: ignore[misc]
+    totals, chosen = Counter(state for _, state, _ in index), _first(index, limit)
     sessions = Prefetch("sessions", Session.objects.order_by("-is_primary", "created_at", "id"))
-    rows = list(tasks.select_related("workspace").prefetch_related(sessions))
+    rows = list(tasks.filter(pk__in=chosen, state__in=states).select_related("workspace").prefetch_related(sessions))
     summaries.repair(rows)
     rows = _longest_blocked_first(rows)
-    return [_column(state, [task for task in rows if task.state == state]) for state in TaskState]
+    return [_column(state, [task for task in rows if task.state == state], totals[state], limit) for state in states]
+
+
+def _first(index: list[tuple[UUID, str, str]], limit: int) -> list[UUID]:
+    """Of each state the first `limit`, and all that wait: who has waited longest is found out afterwards."""
+    seen: Counter[str] = Counter()
+    chosen = []
+    for pk, state, kind in index:
+        seen[state] += 1
+        if kind or seen[state] <= limit:
+            chosen.append(pk)
+    return chosen[:MOST]
 
 
 def _longest_blocked_first(rows: list[Task]) -> list[Task]:
@@ -75,5 +104,6 @@ def _longest_blocked_first(rows: list[Task]) -> list[Task]:
     return waiting + [task for task in rows if not task.pending_kind]
 
 
-def _column(state: TaskState, rows: list[Task]) -> Column:
-    return Column(state, rows[:COLUMN_LIMIT], max(0, len(rows) - COLUMN_LIMIT))
+def _column(state: TaskState, rows: list[Task], total: int, limit: int) -> Column:
+    shown = rows[:limit]
+    return Column(state, shown, max(0, total - len(shown)))

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from kandev.bench import seeding
 from tasks.models import Session, SessionState, Task
+from tasks.pages.board import COLUMN_LIMIT
 from tests.pages.conftest import Signed, World, question
 from turns.pages.transcript import WINDOW
 
@@ -70,7 +71,12 @@ def test_a_board_of_a_thousand_tasks_reads_and_sends_a_bounded_page(world: World
     for _ in range(2):
         many = read(signed("owner"), "/")  # the first one mends the summaries that these rows never had
     assert many.queries == few.queries <= 20
-    assert many.size < 700 * KIB
+    assert many.size < 350 * KIB
+    assert many.text.count('class="task-card"') == 4 * COLUMN_LIMIT
+    alone = read(signed("owner"), "/?state=in_progress")
+    assert alone.text.count('class="task-card"') == 2 * TASKS // 5
+    assert alone.queries <= many.queries
+    assert signed("owner").get("/?state=nowhere").status_code == 404
     needing = read(signed("owner"), "/?filter=needs-me")
     assert needing.text.count('class="task-card"') == ASKING
     assert needing.size < 300 * KIB

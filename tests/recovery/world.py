@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import httpx2
+import psycopg
 
 from kandev.torture.runner import Frame, Runner, key_of
 from tests.support.processes import Product, Server
@@ -20,6 +21,8 @@ T = TypeVar("T")
 DEAD = (0, {"code": "connection_lost"})
 GAUGES = ("kandev_outbox_events", "kandev_open_claims", "kandev_unsettled_dispatches", "kandev_open_watchdogs")
 WAITERS = "kandev_waiters"
+OPEN_TRANSACTIONS = """SELECT pid FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'"""
 Told = tuple[int, dict[str, Any]]
 
 
@@ -131,17 +134,31 @@ class World:
         return pending_id
 
     def freeze(self, server: Server) -> None:
-        """Freezes a process outside of a write: on SQLite one that holds the write lock would freeze them all."""
+        """Freezes a process outside of a write: one that holds a lock would stop whoever needs it."""
         other = self.home if server is self.peer else self.peer
 
         def frozen() -> bool:
             server.freeze()
-            if self.owner("POST", "/workspaces", {"name": "can write"}, other)[0] == 201:
+            if self.owner("POST", "/workspaces", {"name": "can write"}, other)[0] == 201 and self._nothing_held():
                 return True
             server.thaw()
             return False
 
         until(frozen, within=30, what="the process is frozen outside of a write")
+
+    def _nothing_held(self) -> bool:
+        """Whether no transaction of PostgreSQL stays open; those of processes that run pass."""
+        if not self.product.database_url.startswith("postgres"):
+            return True
+        left: set[int] = set()
+        with psycopg.connect(self.product.database_url, autocommit=True) as link:
+            for number in range(20):
+                open_now = {pid for (pid,) in link.execute(OPEN_TRANSACTIONS)}
+                left = open_now if number == 0 else left & open_now
+                if not left:
+                    return True
+                link.execute("SELECT pg_sleep(0.05)")
+        return False
 
     # --- what people and agents do
 

@@ -34,7 +34,7 @@ class ScriptedRunner:
         self.on_dispatch: Reaction = self.accept
         self.on_revoke: Reaction = self.revoked
         self.on_cancel: Reaction = self.cancelled
-        self._wake, self._over = threading.Event(), threading.Event()
+        self._wake, self._over, self._taking = threading.Event(), threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
 
     def connect(self, journal: dict[uuid.UUID, str] | None = None) -> None:
@@ -63,8 +63,9 @@ class ScriptedRunner:
 
     def take(self) -> list[Frame]:
         """The frames that it is owed now; they are recorded, nothing is done about them."""
-        taken = outgoing.take(self.runner_id, self.connection_id, timezone.now())
-        self.frames += taken
+        with self._taking:  # what its own thread takes at this moment is recorded before anybody looks
+            taken = outgoing.take(self.runner_id, self.connection_id, timezone.now())
+            self.frames += taken
         return taken
 
     def got(self, kind: str) -> list[Frame]:

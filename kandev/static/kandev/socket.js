@@ -10,23 +10,42 @@ const LONGEST_MS = 15_000;
 const DEAD_CREDENTIAL = 4401;
 const QUIET_MS = 25_000;
 const DEBOUNCE_MS = { board: 400, inbox: 200 };
+const REST = 3; // the board is left alone three times as long as it took, so that no crowd of boards keeps a server busy
+const LONGEST_REST_MS = 6_000;
 const EVERYTHING = ["transcript", "pending", "queue", "tabs", "board", "inbox"];
 
 const scheduled = new Map();
+const board = { begun: 0, restsUntil: 0 };
 
 export function refresh(...names) {
   for (const name of names) {
     if (scheduled.has(name)) continue;
     scheduled.set(name, setTimeout(() => {
       scheduled.delete(name);
+      if (name === "board" && boardRest() > 0) return refresh(name);
       document.body.dispatchEvent(new CustomEvent(`kandev:${name}`));
-    }, DEBOUNCE_MS[name] || 80));
+    }, Math.max(DEBOUNCE_MS[name] || 80, name === "board" ? boardRest() : 0)));
   }
+}
+
+function boardRest() {
+  return board.begun ? DEBOUNCE_MS.board : board.restsUntil - performance.now();
+}
+
+function letBoardRest() {
+  const place = document.querySelector('[hx-trigger^="kandev:board"]');
+  if (!place) return;
+  place.addEventListener("htmx:beforeRequest", () => { board.begun = performance.now(); });
+  place.addEventListener("htmx:afterRequest", () => {
+    const now = performance.now();
+    Object.assign(board, { begun: 0, restsUntil: now + Math.min(LONGEST_REST_MS, REST * (now - board.begun)) });
+  });
 }
 
 export function connect() {
   const wanted = topics();
   if (!wanted.length) return;
+  letBoardRest();
   const link = { wanted, tries: 0, socket: null, timer: 0 };
   open(link);
   addEventListener("online", () => retryNow(link));
