@@ -10,6 +10,9 @@ LOCK := $(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hash
 # More workers than cores: most tests wait for a process of the product. `make test WORKERS=0` runs one after another.
 WORKERS ?= 3
 SUITE := -n $(WORKERS) --dist worksteal --durations 25
+# What fails among others runs once more by itself, and the output shows both (tests/failed_plugin.py).
+whole = $(BIN)/python -m pytest --database $(1) $(SUITE) --failed-to var/failed-$(1)
+alone = { test -s var/failed-$(1) && $(BIN)/python -m pytest --database $(1) @var/failed-$(1); }
 CODE := kandev clarifications turns tasks tests manage.py
 
 .PHONY: run test check format requirements chromium conformance
@@ -18,8 +21,8 @@ run: $(VENV)/run.stamp
 	exec $(BIN)/python manage.py runall
 
 test: check chromium conformance
-	$(BIN)/python -m pytest --database sqlite $(SUITE)
-	$(BIN)/python -m pytest --database postgres $(SUITE)
+	$(call whole,sqlite) || $(call alone,sqlite)
+	$(call whole,postgres) || $(call alone,postgres)
 
 # These two are only there so that the settings load; nothing is served or stored.
 check: export SECRET_KEY = check-only
