@@ -6,6 +6,7 @@ If the process dies after the commit, recovery gives the rows back (E1).
 """
 
 import datetime as dt
+import logging
 import uuid
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from tasks.errors import NotFound, Unavailable
 from tasks.principals import Principal
 from turns.models import Dispatch, DispatchState, Message
 
+logger = logging.getLogger(__name__)
 SLACK = dt.timedelta(seconds=10)
 NOBODY = 0  # no person has this id
 
@@ -53,6 +55,7 @@ def claim(principal: Principal, bundle: bundles.Bundle, said: Submission, deadli
             except DatabaseError:
                 stored = _stored_after_all(claim_id)
                 if stored is None:
+                    logger.warning("the claim of %s failed in the database, nothing of it is stored", bundle.pending_id)
                     raise
                 return stored
             except _Wait:

@@ -60,7 +60,7 @@ def _walk(rows: MessageQuerySet, after: Key | None, wanted: int) -> list[Message
     while len(found) < wanted:
         ahead = _beyond(ordered, after) if after else ordered
         seen = list(ahead.values_list("pk", "created_at", "pending_id")[:stride])
-        found += _heads(Message.objects.filter(pk__in=[pk for pk, *_ in seen])).order_by(*ORDER)
+        found += heads(Message.objects.filter(pk__in=[pk for pk, *_ in seen])).order_by(*ORDER)
         if len(seen) < stride:
             break
         after, stride = (seen[-1][1], seen[-1][2], seen[-1][0]), min(2 * stride, MAX_STRIDE)
@@ -79,7 +79,7 @@ def _visible(principal: Principal, workspace_id: str, created_since: str) -> Mes
     return rows.filter(created_at__gte=_time(created_since)) if created_since else rows
 
 
-def _heads(rows: MessageQuerySet) -> MessageQuerySet:
+def heads(rows: MessageQuerySet) -> MessageQuerySet:
     """One row a bundle, its first active one, of bundles that an answer can win."""
     fellows = Message.objects.filter(pending_id=OuterRef("pending_id")).exclude(pending_id="")  # message_bundle has it
     earlier = Q(created_at__lt=OuterRef("created_at")) | Q(created_at=OuterRef("created_at"), id__lt=OuterRef("id"))

@@ -37,7 +37,9 @@ def _judge_session(task_id: uuid.UUID, session_id: uuid.UUID) -> None:
         turn = Turn.objects.current_of(session_id)
         if turn is None or turn.end_reason != EndReason.READY or turn.completion_handled or session.state in GIVEN_UP:
             return
-        if busy.is_busy(session_id) or busy.has_queue(session_id) or _question_open(task_id):
+        if busy.is_busy(session_id) or _question_open(task_id):
+            return
+        if busy.has_queue(session_id) and not session.terminal:  # what an ended session left behind goes nowhere
             return
         if Turn.objects.filter(pk=turn.pk, completion_handled=False).update(completion_handled=True):
             moving.advance(task_id, TaskState.IN_PROGRESS, TaskState.REVIEW, timezone.now())

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from tasks import events, hints, revisions
 from tasks.models import Session, SessionState
-from turns import background, permitting, points, shapes
+from turns import background, completing, permitting, points, shapes
 from turns.models import Dispatch, DispatchState, EndReason, Timer, Turn
 
 
@@ -81,6 +81,7 @@ def end_with_session(session: Session, now: dt.datetime) -> None:
     if session.runner_id or (current is not None and current.runner_id):
         runner = session.runner_id or (current.runner_id if current else "")
         outgoing.owe(runner, FrameKind.STOP, session.pk, {"session_id": str(session.pk)}, now)
+    background.after_commit(completing.judge, session.task_id)  # its question or its queue may have held the step back
     hints.after_commit(f"session:{session.pk}")
 
 

@@ -4,7 +4,7 @@ import json
 
 from django.http import HttpResponse
 
-from clarifications import bundles
+from clarifications import bundles, discovering
 from clarifications import late as late_answers
 from clarifications.pages import reading
 from tasks import access
@@ -54,7 +54,7 @@ def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
 def count(request: PageRequest, principal: Principal) -> HttpResponse:
     """How many things wait, and their names, so that a page announces each of them once."""
     rows = answerable(principal)
-    questions = rows.active().order_by().values_list("pending_id", flat=True).distinct()
+    questions = discovering.heads(rows).order_by().values_list("pending_id", flat=True)
     names = [*questions, *map(str, rows.active(PERMISSION).order_by().values_list("pk", flat=True))]
     context = {"number": len(names), "names": json.dumps(names[:NAMED])}
     return show(request, principal, "clarifications/count.html", context)

@@ -31,13 +31,19 @@ def prepare(rows: Sequence[Message], _principal: Principal) -> Mapping[uuid.UUID
     active = set(Message.objects.filter(pk__in=ids).active().values_list("pk", flat=True))
     claims = Claim.objects.filter(pending_id__in={row.pending_id for row in rows})
     newest = {claim.pending_id: claim.state for claim in claims.exclude(state=ClaimState.RESTORED)}
-    return {row.pk: _history(row, row.pk in active, newest.get(row.pending_id)) for row in rows}
+    last = _last_rows({row.pending_id for row in rows})
+    return {row.pk: _history(row, row.pk in active, newest.get(row.pending_id), row.pk in last) for row in rows}
 
 
-def _history(row: Message, active: bool, claim: str | None) -> History:
+def _last_rows(pending_ids: set[str]) -> set[uuid.UUID]:
+    """The last row that each bundle still has; one of its rows may have been deleted (R40)."""
+    rows = Message.objects.filter(pending_id__in=pending_ids).exclude(pending_id="").order_by("created_at", "id")
+    return set(dict(rows.values_list("pending_id", "pk")).values())
+
+
+def _history(row: Message, active: bool, claim: str | None, last: bool) -> History:
     question = reading.question(row)
     state = _state(row, active, claim)
-    last = question.index >= question.total - 1
     late = last and state in ("superseded", "expired", "undelivered") and bool(question.id and row.pending_id)
     return History(question, row.pending_id, state, reading.ended_words(question.status), late)
 

@@ -9,6 +9,7 @@ from clarifications import bundles, responding
 from clarifications.errors import NotActive
 from clarifications.pages import reading
 from clarifications.pages.reading import Bundle
+from tasks import strictjson
 from tasks.errors import Invalid, KandevError, ServerFault, Unavailable
 from tasks.pages.base import PageRequest, page, show
 from tasks.principals import Need, Principal
@@ -51,7 +52,7 @@ def _payload(request: HttpRequest, asked: Bundle) -> dict[str, Any]:
 
 def _says_nothing(payload: dict[str, Any]) -> bool:
     """An untouched form: it may be sent by accident, and would take the question from everybody else."""
-    given = (entry["selected_options"] or entry["custom_text"].strip() for entry in payload["answers"])
+    given = (entry["selected_options"] or strictjson.visible(entry["custom_text"]) for entry in payload["answers"])
     return not payload["rejected"] and not any(given)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.db.models import Q
 from django.http import HttpResponse
 from django.urls import reverse
 
@@ -62,5 +63,6 @@ def switcher(request: PageRequest, principal: Principal) -> HttpResponse:
     """The short list of tasks beside a task page, on a phone in a sheet: those that wait first."""
     from tasks.pages.board import cards
 
-    rows = cards(principal, None).exclude(state=TaskState.DONE)[:60]
+    over = Q(state=TaskState.DONE, pending_kind="")
+    rows = cards(principal, None).exclude(over)[:60]
     return show(request, principal, "tasks/switcher.html", {"tasks": rows, "current": request.GET.get("current", "")})

@@ -137,6 +137,11 @@ def test_a_database_error_in_the_claim_is_a_500_with_the_id_logged(
     assert (got.status, got.body["retryable"]) == (500, False)
     assert "index corrupted" not in json.dumps(got.body)
     assert any(detached_.pending_id in record.getMessage() for record in caplog.records), caplog.text
+    with monkeypatch.context() as broken, caplog.at_level(logging.WARNING):  # not the path of a request, as over MCP
+        caplog.clear()
+        broken.setattr(claiming, "_store", fail)
+        assert detached_.respond().status == 500
+    assert any(detached_.pending_id in record.getMessage() for record in caplog.records), caplog.text
     assert detached_.state == "active_detached"
 
 

@@ -326,3 +326,15 @@ def test_a_message_that_says_nothing_is_a_400(detached_: Question, content: Any)
     got = rest_of(stage, "owner")("POST", f"/task-sessions/{stage.session.pk}/messages", {"content": content})
     assert (got.short, list(got.body["fields"])) == ((400, "invalid"), ["content"])
     assert list(Message.objects.values()) == before
+
+
+@pytest.mark.scenario("H8", "R38")
+def test_a_late_answer_counts_against_the_persons_limit(detached_: Question, settings: Any) -> None:
+    settings.KANDEV_RATE_ANSWER = "1/m"
+    stage = detached_.stage
+    stage.send("newer")
+    stage.ready()
+    assert detached_.late("k").status == 201
+    before = Message.objects.count()
+    assert detached_.late("another").short == (429, "rate_limited")
+    assert Message.objects.count() == before

@@ -145,7 +145,7 @@ CONSUMERS = {
     "projection": "clarifications/hooks.py:question_exists",
     "guard": "clarifications/hooks.py:blocked_since",
     "input_capable": "clarifications/hooks.py:input_capable",
-    "discovery": "clarifications/discovering.py:_heads",
+    "discovery": "clarifications/discovering.py:heads",
     "claim": "clarifications/claiming.py:_asked",
     "detach": "clarifications/detaching.py:detach",
     "rejoin": "clarifications/detaching.py:reattach",

@@ -8,7 +8,7 @@ import pytest
 from kandev import notifications
 from tasks import ending, instances
 from tasks.models import Event, SessionState
-from tests.support.climbing import SKIP, Question, Stage
+from tests.support.climbing import SKIP, Question, Stage, questions, rest_of
 from tests.support.threads import beside
 from turns import background
 from turns.models import Turn
@@ -43,6 +43,10 @@ def test_every_change_of_the_projection_takes_a_greater_revision(running_session
     running_session.runner.on_dispatch = running_session.runner.accept
     grows(lambda: question.respond(SKIP))
     grows(lambda: running_session.send("again"))
+    cancelled, deleted = running_session.ask(), running_session.ask(raw=questions(title="Other"))
+    seen.append(revision(running_session))
+    grows(cancelled.cancel)
+    grows(lambda: rest_of(running_session, "owner")("DELETE", f"/messages/{deleted.rows[0].pk}"))
     grows(lambda: ending.end_session(running_session.session.pk, SessionState.COMPLETED))
     assert len(set(seen)) == len(seen)
 
@@ -87,7 +91,29 @@ def test_an_attempted_successor_is_hidden_while_the_older_question_is_inert(deta
     frame = stage.runner.expect("dispatch", 2)
     shown = Turn.objects.filter(session=stage.session).published().values_list("pk", flat=True)
     assert frame["turn_id"] not in map(str, shown)
+    assert frame["turn_id"] not in _turns_over_rest(stage)
     assert (stage.pending_action(), detached_.state, stage.listed()) == (None, "delivery_claimed", [])
     assert stage.runner.accept(frame)
     assert answer.result(10).short == (200, True)
     assert frame["turn_id"] in map(str, shown.all())
+    assert frame["turn_id"] in _turns_over_rest(stage)
+
+
+def _turns_over_rest(stage: Stage) -> list[str]:
+    return [turn["id"] for turn in rest_of(stage)("GET", f"/task-sessions/{stage.session.pk}/turns").body["results"]]
+
+
+@pytest.mark.scenario("I2", "R31", "D3")
+def test_a_question_that_comes_back_takes_a_greater_revision_than_while_it_was_gone(detached_: Question) -> None:
+    """Who was told in between that nothing is pending must not take that for newer than what is true again."""
+    stage, between = detached_.stage, list[tuple[int, int]]()
+
+    def refuse(frame: dict[str, Any]) -> None:
+        between.append(revision(stage))
+        stage.runner.reject(frame)
+
+    stage.runner.on_dispatch = refuse
+    assert detached_.respond().status == 503
+    assert detached_.state == "active_detached"
+    assert between
+    assert revision(stage) > max(between)

@@ -142,3 +142,43 @@ def test_judging_again_moves_nothing_twice(running_session: Stage) -> None:
     Task.objects.update(state="in_progress")
     completing.judge(stage.task.pk)
     assert state(stage) == "in_progress"
+
+
+@pytest.mark.scenario("M2", "F7", "R33")
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_queue_that_an_ended_session_left_behind_holds_nothing_back(running_session: Stage, asks: bool) -> None:
+    stage = running_session
+    if asks:
+        stage.ask()
+    stage.send("left behind", "k")
+    stage.runner.on_dispatch = stage.runner.reject
+    stage.ready()
+    assert state(stage) == "in_progress"
+    ending.end_session(stage.session.pk, SessionState.COMPLETED)
+    assert state(stage) == "review"
+
+
+@pytest.mark.scenario("M1", "R3")
+def test_an_answer_under_way_in_another_session_keeps_the_task_where_it_is(detached_: Question) -> None:
+    other = sibling(detached_.stage)
+    question, seen = other.ask().detach(), list[tuple[int, Any]]()
+    detached_.respond(SKIP)
+
+    def look(frame: dict[str, Any]) -> None:
+        seen.append(move(other, "done"))
+        other.runner.accept(frame)
+
+    other.runner.on_dispatch = look
+    question.respond()
+    assert seen == [(409, "pending_input")]
+
+
+@pytest.mark.scenario("M2", "R33")
+def test_the_step_of_another_session_is_made_up_as_well(detached_: Question) -> None:
+    """The primary session's question held the other one's step back; the primary itself never completes a turn."""
+    stage, other = detached_.stage, sibling(detached_.stage)
+    Turn.objects.filter(session=stage.session).update(end_reason="cancelled")
+    other.ready()
+    assert state(stage) == "in_progress"
+    assert detached_.respond(SKIP).status == 200
+    assert state(stage) == "review"

@@ -7,9 +7,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from tasks.models import Token
+from clarifications.models import Claim, ClaimState
+from tasks.models import TaskState, Token
 from tests.pages.conftest import Signed, World, option, question
 from tests.pages.markup import Markup
+from turns.models import Message
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \" ' & </textarea></form> \u202egpj.exe"
 UNKNOWN = str(uuid.uuid4())
@@ -181,6 +183,65 @@ def test_a_superseded_question_is_history_that_can_be_answered_as_a_message(worl
     assert "The old one?" in history
     assert "Answer as new message" in history
     assert "waiting for your answer" not in history
+
+
+@pytest.mark.scenario("L1", "R40")
+def test_a_bundle_whose_last_row_was_deleted_is_still_offered_late_and_once(world: World, signed: Signed) -> None:
+    session = world.session()
+    pending_id = world.ask(session, question("The first?"), question("The second?", question_id="q2"))
+    world.turn(session)
+    path = f"/sessions/{session.pk}/transcript"
+    assert text_of(signed("owner"), path).count("data-late-button") == 1
+    Message.objects.filter(pending_id=pending_id).latest("created_at").delete()
+    assert text_of(signed("owner"), path).count("data-late-button") == 1
+
+
+@pytest.mark.scenario("L1", "R7", "R36")
+def test_an_answer_that_never_reached_its_agent_says_so_and_may_be_sent_as_a_message(
+    world: World, signed: Signed
+) -> None:
+    session = world.session()
+    pending_id = world.ask(session, status="answered", response={"selected_options": ["o1"], "custom_text": ""})
+    row, now = Message.objects.get(pending_id=pending_id), world.tick()
+    claim = {"pending_id": pending_id, "turn_id": row.turn_id, "message_ids": [str(row.pk)], "status": "answered"}
+    Claim.objects.create(
+        session=session, state=ClaimState.RETIRED, response={}, responded_at=now, attended_until=now, owner=1, **claim
+    )
+    history = text_of(signed("owner"), f"/sessions/{session.pk}/transcript")
+    assert "never reached" in history
+    assert history.count("data-late-button") == 1
+
+
+@pytest.mark.scenario("A8", "G6")
+@pytest.mark.parametrize("fault", ["two sessions", "two turns", "no question id"])
+def test_a_bundle_that_no_answer_can_win_is_nowhere_offered_nor_counted(
+    world: World, signed: Signed, fault: str
+) -> None:
+    session, other = world.session(), world.session()
+    world.ask(other, question("The good one?"))
+    pending_id = world.ask(session, question("Broken 1?"), question("Broken 2?", question_id="q2"))
+    row = Message.objects.filter(pending_id=pending_id).latest("created_at")
+    if fault == "two sessions":
+        Message.objects.filter(pk=row.pk).update(session=other)
+    elif fault == "two turns":
+        Message.objects.filter(pk=row.pk).update(turn_id=uuid.uuid4())
+    else:
+        Message.objects.filter(pk=row.pk).update(metadata={**row.metadata, "question_id": ""})
+    owner = signed("owner")
+    for path in (f"/sessions/{session.pk}/questions", f"/sessions/{other.pk}/questions", "/questions"):
+        assert "Broken" not in text_of(owner, path), path
+    assert text_of(owner, "/questions").count("data-bundle=") == 1
+    assert 'data-open-questions="1"' in text_of(owner, "/questions/count")
+
+
+@pytest.mark.scenario("J1")
+def test_the_list_beside_a_task_has_a_done_one_that_asks(world: World, signed: Signed) -> None:
+    done = world.new_task("Done and asking", state=TaskState.DONE)
+    world.new_task("Done for good", state=TaskState.DONE)
+    world.ask(world.session(task=done))
+    text = text_of(signed("owner"), "/tasks")
+    assert "Done and asking" in text
+    assert "Done for good" not in text
 
 
 @pytest.mark.scenario("L1")

@@ -62,6 +62,16 @@ async def test_nobody_gets_in_without_a_live_credential(world: World) -> None:
     assert await refused(cookie=await in_thread(sign_in, world.owner), authorization="Bearer kdv_pat_made-up")
 
 
+@pytest.mark.scenario("H4")
+async def test_with_authentication_off_a_dead_token_is_no_hindrance(
+    world: World, connect: Connect, settings: Settings
+) -> None:
+    """As over REST: who is served without any credential is not refused for a bad one."""
+    settings.KANDEV_AUTH = "off"
+    socket = await connect(authorization="Bearer kdv_pat_made-up")
+    await socket.follow(world.task)
+
+
 async def test_a_changed_password_ends_a_cookie(world: World) -> None:
     cookie = await in_thread(sign_in, world.owner)
 

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from tasks import envelopes, hub, snapshots
 from tasks.hub import Notification
-from tasks.models import Session, Workspace
+from tasks.models import Session, Task, Workspace
 from tasks.querysets import SessionQuerySet
 from tasks.threads import in_thread
 from tests.realtime.conftest import Connect, World, make_session
@@ -36,6 +36,15 @@ async def test_subscribing_answers_with_the_state_of_the_task(world: World, conn
     ]
     assert [task["task_id"] for task in reply["payload"]["tasks"]] == [str(world.task.pk)]
     assert reply["payload"]["tasks"][0]["summary"]["pending_action"] is None
+
+
+@pytest.mark.scenario("I3")
+async def test_a_stale_summary_is_mended_in_what_a_subscription_tells(world: World, connect: Connect) -> None:
+    stale = {"pending_action": "clarification"}
+    await in_thread(Task.objects.filter(pk=world.task.pk).update, summary=stale, summary_revision=7)
+    reply = await (await connect("viewer")).ask("subscribe", task_id=str(world.task.pk))
+    summary = reply["payload"]["tasks"][0]["summary"]
+    assert (summary["pending_action"], summary["revision"]) == (None, 8)
 
 
 async def test_a_workspace_subscription_covers_its_tasks_and_tells_each_event_once(

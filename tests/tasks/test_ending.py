@@ -122,7 +122,11 @@ def test_archiving_a_task_cancels_its_sessions_and_takes_it_off_the_board(real_s
     assert [one["id"] for one in owner.ok("GET", "/tasks?archived=true")["results"]] == [str(real_scene.task.pk)]
     assert owner.refused("POST", f"{path}/task-sessions", {"agent": "demo"}) == (409, "task_archived")
     assert owner.ok("PATCH", path, {"archived": True}) == shown
+    assert owner.ok("GET", "/boot")["sessions"] == []
+    before = Event.objects.filter(action="task.updated").count()
     assert owner.ok("PATCH", path, {"archived": False})["archived"] is False
+    assert Event.objects.filter(action="task.updated").count() == before + 1
+    assert len(owner.ok("GET", "/boot")["sessions"]) == 1
     assert owner("POST", f"{path}/task-sessions", {"agent": "demo"}).status_code == 201
 
 

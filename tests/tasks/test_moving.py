@@ -7,7 +7,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from tasks import moving, points, registry, revisions
-from tasks.models import Task, TaskState
+from tasks.models import Event, Task, TaskState, Workspace
 from tests.tasks.conftest import Scene, add_question, add_session, close_question
 from tests.tasks.racing import together
 from turns.models import Message, Turn
@@ -89,3 +89,11 @@ def test_a_question_that_appears_at_the_same_moment_either_stops_the_move_or_com
 
     result, _ = together(lambda: move(real_scene, "done"), ask)
     assert (result, order) in [((409, "pending_input"), ["todo"]), ((200, "done"), ["done"])]
+
+
+def test_a_task_that_changes_its_workspace_is_told_to_both(scene: Scene) -> None:
+    """Who follows the old one sees it go."""
+    other = Workspace.objects.create(name="other", owner=scene.people["owner"])
+    scene["owner"].ok("PATCH", f"/tasks/{scene.task.pk}", {"workspace": str(other.pk)})
+    told = Event.objects.filter(action="task.updated", task_id=scene.task.pk).order_by("pk")
+    assert list(told.values_list("workspace_id", flat=True)) == [scene.workspace.pk, other.pk]

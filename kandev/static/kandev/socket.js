@@ -142,6 +142,7 @@ function snapshot(payload) {
 
 function notification(action, payload) {
   if (action === "task.deleted") return taskGone(payload.task_id, gettext("This task was deleted."));
+  if (action === "snapshot") return snapshot(payload);
   if (action === "unsubscribed") return taskGone(payload.task_id, gettext("You can no longer see this task."));
   if (payload.session_id) icons.learn(payload.session_id, payload);
   refresh("board", "tabs");
