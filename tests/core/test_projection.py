@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from clarifications import restoring
 from kandev import notifications
 from tasks import ending, instances
 from tasks.models import Event, SessionState
@@ -116,4 +117,20 @@ def test_a_question_that_comes_back_takes_a_greater_revision_than_while_it_was_g
     assert detached_.respond().status == 503
     assert detached_.state == "active_detached"
     assert between
+    assert revision(stage) > max(between)
+
+
+@pytest.mark.scenario("I2", "R31", "D3")
+def test_so_it_does_when_no_runner_was_there_at_all(detached_: Question, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, between, restore = detached_.stage, list[tuple[int, int]](), restoring.restore
+
+    def look(claim_id: Any) -> bool:
+        between.append(revision(stage))
+        assert stage.pending_action() is None
+        return restore(claim_id)
+
+    monkeypatch.setattr(restoring, "restore", look)
+    stage.runner.disconnect()
+    assert detached_.respond().status == 503
+    assert detached_.state == "active_detached"
     assert revision(stage) > max(between)

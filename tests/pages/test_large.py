@@ -21,8 +21,6 @@ KIB = 1024
 INBOX = ("/questions", "/questions/count")
 # In the words of SQLite; PostgreSQL scans what is small.
 WHOLE_TABLE = re.compile(r"SCAN (turns_message|U\d)(?! USING INDEX message_)")
-    r"SCAN (turns_message|U\d)(?! USING INDEX message_)"
-)  # SQLite's; PostgreSQL scans what is small
 
 
 @dataclass(frozen=True)
