@@ -91,7 +91,7 @@ def _admit(scope: Scope, pending_id: str) -> tuple[Caller, float | None, uuid.UU
     limit = _timeout(scope)
     if caller.principal.is_agent:
         return caller, limit, None
-    return caller, limit, bundles.reach(caller.principal, pending_id, Need.ANSWER).session.task_id
+    return caller, limit, bundles.reach(caller.principal, pending_id, Need.WRITE).session.task_id
 
 
 def _raw_id(scope: Scope) -> str:

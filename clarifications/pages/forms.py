@@ -1,6 +1,8 @@
 """Forms for open questions: those of one session on its task page, and all of them in the inbox."""
 
+import datetime as dt
 import json
+from dataclasses import dataclass
 
 from django.http import HttpResponse
 
@@ -19,13 +21,22 @@ INBOX_LIMIT = 100
 NAMED = 200
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One thing that waits: a bundle of questions, or an agent's request for leave."""
+
+    since: dt.datetime
+    bundle: reading.Bundle | None = None
+    permission: permissions.Permission | None = None
+
+
 @page
 def pending(request: PageRequest, principal: Principal, session_id: str) -> HttpResponse:
     """The open questions of a session, oldest first."""
     session = access.session(principal, session_id)
     found = reading.open_bundles(Message.objects.filter(session=session))
     context = {
-        "bundles": reading.with_drafts(principal, found),
+        "entries": [Entry(one.created_at, one) for one in reading.with_drafts(principal, found)],
         "session": session,
         "may_answer": may(access.session, principal, session.pk, Need.ANSWER),
         "inbox": False,
@@ -35,12 +46,14 @@ def pending(request: PageRequest, principal: Principal, session_id: str) -> Http
 
 @page
 def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
-    """Every permission request, then every open question that this person may answer, the longest blocked first."""
-    found = reading.open_bundles(answerable(principal))
+    """Every question and every request for leave that this person may answer, the longest blocked first."""
+    rows = answerable(principal)
+    found = reading.open_bundles(rows)
+    bundles = [Entry(one.created_at, one) for one in reading.with_drafts(principal, found[:INBOX_LIMIT])]
+    asked = [Entry(one.message.created_at, permission=one) for one in permissions.opened(rows)]
     context = {
-        "permissions": permissions.opened(answerable(principal)),
-        "bundles": reading.with_drafts(principal, found[:INBOX_LIMIT]),
-        "total": len(found),
+        "entries": sorted(bundles + asked, key=lambda one: one.since)[:INBOX_LIMIT],
+        "total": len(found) + rows.active(PERMISSION).order_by().count(),
         "may_answer": True,
         "inbox": True,
         "workspaces": Workspace.objects.reachable(principal),

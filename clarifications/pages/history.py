@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from clarifications.models import Claim, ClaimState
 from clarifications.pages import reading
 from clarifications.pages.reading import Question
-from tasks.principals import Principal
+from tasks import access
+from tasks.pages.base import may
+from tasks.principals import Need, Principal
 from turns.models import QUESTION, Message
 from turns.pages.entries import EntryKind, register
 
@@ -16,7 +18,7 @@ from turns.pages.entries import EntryKind, register
 class History:
     """`state` is open, handing_over, undelivered or superseded, else the row's own final status.
 
-    `late` is true on the last row of a bundle that may be answered as a new message.
+    `late` is true on the last row of a bundle that this person may answer as a new message.
     """
 
     question: Question
@@ -26,12 +28,14 @@ class History:
     late: bool
 
 
-def prepare(rows: Sequence[Message], _principal: Principal) -> Mapping[uuid.UUID, History]:
+def prepare(rows: Sequence[Message], principal: Principal) -> Mapping[uuid.UUID, History]:
+    """For the transcript of one session."""
     ids = [row.pk for row in rows]
     active = set(Message.objects.filter(pk__in=ids).active().values_list("pk", flat=True))
     claims = Claim.objects.filter(pending_id__in={row.pending_id for row in rows})
     newest = {claim.pending_id: claim.state for claim in claims.exclude(state=ClaimState.RESTORED)}
-    last = _last_rows({row.pending_id for row in rows})
+    may_answer = may(access.session, principal, rows[0].session_id, Need.ANSWER) if rows else False
+    last = _last_rows({row.pending_id for row in rows}) if may_answer else set()
     return {row.pk: _history(row, row.pk in active, newest.get(row.pending_id), row.pk in last) for row in rows}
 
 

@@ -48,7 +48,8 @@ def token_list(request: PageRequest, principal: Principal) -> HttpResponse:
         if principal.user
         else []
     )
-    context = {"form": form, "made": _just_made(request), "tokens": rows, "now": timezone.now()}
+    listed = [(token, dict(SCOPES)[TokenScope(token.scope)]) for token in rows]
+    context = {"form": form, "made": _just_made(request), "tokens": listed, "now": timezone.now()}
     return show(request, principal, "tasks/tokens.html", context)
 
 

@@ -2,9 +2,10 @@
 
 import json
 import re
+from contextlib import suppress
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
+from playwright.sync_api import Error, Locator, Page, Route, WebSocketRoute, expect
 
 from tests.browser.conftest import PHONE, Held, Open, both_sizes
 from tests.browser.stage import ONE, Caller, Stage
@@ -111,9 +112,20 @@ def test_of_two_overlapping_loads_the_older_never_wins(stage: Stage, open_page: 
     card.click()
     page.wait_for_function("() => true")
     assert len(held.routes) == 2
+    arrives(page, held.routes[0], "/questions?older")
+    assert page.url == f"{stage.url}/"
     held.routes[1].fulfill(body=json.dumps({"url": "/questions?newer"}), content_type="application/json")
     page.wait_for_url("**/questions?newer")
     expect(page.locator(".notice")).to_have_count(0)
+
+
+def arrives(page: Page, route: Route, url: str) -> None:
+    """The server's decision comes in, and whatever the page does with it is done; a request that the page gave up has
+    no use for it.
+    """
+    with suppress(Error):
+        route.fulfill(body=json.dumps({"url": url}), content_type="application/json")
+    assert page.evaluate("() => fetch('/healthz').then((reply) => reply.status)") == 200
 
 
 @pytest.mark.scenario("J6")
@@ -158,6 +170,8 @@ def test_a_change_of_layout_ends_what_a_sheet_had_begun(stage: Stage, open_page:
     page.set_viewport_size({"width": 390, "height": 844})
     page.get_by_role("button", name="Tasks").click()
     expect(page.locator("dialog[open]")).to_have_count(1)
+    arrives(page, held.routes[0], f"/tasks/{asking.task}")
+    expect(page.locator("dialog[open]")).to_have_count(1)
     assert page.url == stage.task_url()
 
 
@@ -174,6 +188,29 @@ def test_a_failing_decision_strands_nobody(stage: Stage, open_page: Open, size: 
 
 def fail(route: Route) -> None:
     route.fulfill(status=500, body="{}", content_type="application/json")
+
+
+@pytest.mark.scenario("I1", "J1")
+@pytest.mark.parametrize("path", ["task", "/questions"])
+def test_a_page_that_missed_events_catches_up_with_the_next_snapshot(stage: Stage, open_page: Open, path: str) -> None:
+    """The server sends one whenever events may have been lost between the processes."""
+    page, deaf = open_page("owner", "/settings/tokens"), [False]
+    sockets: list[WebSocketRoute] = []
+
+    def pass_on(route: WebSocketRoute) -> None:
+        sockets.append(route)
+        server = route.connect_to_server()
+        server.on_message(lambda text: None if deaf[0] else route.send(text))
+
+    page.route_web_socket("**/ws/", pass_on)
+    page.goto(stage.task_url() if path == "task" else f"{stage.url}{path}")
+    expect(page.locator("[data-connection=live]")).to_be_attached()
+    deaf[0] = True
+    question = page.locator(f'[data-bundle="{stage.ask()}"]')
+    expect(question).to_have_count(0)
+    told = {"task_id": stage.task, "sessions": [], "tasks": []}
+    sockets[-1].send(json.dumps({"type": "notification", "action": "snapshot", "payload": told}))
+    expect(question).to_be_attached()
 
 
 @pytest.mark.scenario("I7")

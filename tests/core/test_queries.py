@@ -124,3 +124,28 @@ def test_the_projection_of_a_session_walks_through_no_transcript(crowd: Stage) -
 def test_the_newest_turn_needs_no_sort(crowd: Stage) -> None:
     plan = Turn.objects.filter(session=crowd.session.pk).newest_first()[:1].explain()
     assert not re.search(r"Sort|TEMP B-TREE", plan), plan
+
+
+def plans(statements: list[str]) -> str:
+    """Of every read of turns and messages among them."""
+    reads = [sql for sql in statements if sql.startswith("SELECT") and ("turns_message" in sql or "turns_turn" in sql)]
+    assert reads
+    how = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
+    with connection.cursor() as cursor:
+        return "\n".join(f"{sql}\n{cursor.execute(f'{how} {sql}').fetchall()}" for sql in reads)
+
+
+@pytest.mark.scenario("I9", "D8")
+@pytest.mark.parametrize("way", ["skip", "answer", "late"])
+def test_no_step_of_an_answer_walks_through_a_whole_table(serving: None, crowd: Stage, way: str) -> None:
+    """Nor through a transcript: whatever the session's history is, an answer looks up its own rows (B76)."""
+    turn = Turn.objects.create(session=crowd.session, started_at=timezone.now(), created_at=timezone.now())
+    question = Question(crowd, add_row(crowd.session, turn.pk).pending_id)
+    if way == "late":
+        Turn.objects.create(session=crowd.session, started_at=timezone.now(), created_at=timezone.now())
+    with CaptureQueriesContext(connection) as seen:
+        told = question.late("k") if way == "late" else question.respond(SKIP if way == "skip" else None)
+    assert told.status in (200, 201, 503), told
+    found = plans([query["sql"] for query in seen.captured_queries])
+    assert not WHOLE_TABLE.search(found), found
+    assert "message_transcript" not in found, found

@@ -8,7 +8,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from clarifications.models import Claim, ClaimState
-from tasks.models import TaskState, Token
+from tasks.models import Session, TaskState, Token
 from tests.pages.conftest import Signed, World, option, question
 from tests.pages.markup import Markup
 from turns.models import Message
@@ -183,6 +183,7 @@ def test_a_superseded_question_is_history_that_can_be_answered_as_a_message(worl
     assert "The old one?" in history
     assert "Answer as new message" in history
     assert "waiting for your answer" not in history
+    assert "Answer as new message" not in text_of(signed("viewer"), f"/sessions/{session.pk}/transcript")
 
 
 @pytest.mark.scenario("L1", "R40")
@@ -336,3 +337,26 @@ def test_with_authentication_off_everybody_sees_everything(world: World, setting
     for path in pages_of(world):
         assert Client().get(path).status_code == 200, path
     assert "For anybody?" in text_of(Client(), "/questions")
+
+
+def test_nobody_is_offered_what_he_may_not_or_cannot_do(world: World, signed: Signed) -> None:
+    session = world.session()
+    world.ask(session)
+    path = f"/tasks/{world.task.pk}?session={session.pk}"
+    assert "Write a message instead" in text_of(signed("owner"), path)
+    assert "Write a message instead" not in text_of(signed("viewer"), path)
+    Session.objects.filter(pk=session.pk).update(state="completed")
+    assert "Write a message instead" not in text_of(signed("owner"), path)
+
+
+def test_the_inbox_has_questions_and_requests_for_leave_in_one_order(world: World, signed: Signed) -> None:
+    """Whoever has waited longest comes first, whatever it waits for."""
+    first, second = world.session(), world.session()
+    world.ask(first, question("The oldest?"))
+    leave = {"status": "pending", "request_id": "r", "options": [{"option_id": "y", "name": "Y", "kind": "allow_once"}]}
+    turn = world.turn(second)
+    world.say(second, "Delete it, in the middle", type="permission_request", turn_id=turn.pk, metadata=leave)
+    world.ask(world.session(), question("The newest?"))
+    text = text_of(signed("owner"), "/questions")
+    places = [text.index(words) for words in ("The oldest?", "Delete it, in the middle", "The newest?")]
+    assert places == sorted(places)

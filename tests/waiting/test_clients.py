@@ -124,7 +124,7 @@ def test_a_wait_ends_when_the_person_who_waits_loses_the_sight_of_the_task(make_
     world = make_world(KANDEV_PAUSE_GRACE_S="60")
     pending_id = world.ask()
     shared = f"/workspaces/{world.workspace}"
-    assert world.owner("PATCH", shared, {"members": [{"user": "answerer", "role": "answerer"}]})[0] == 200
+    assert world.owner("PATCH", shared, {"members": [{"user": "answerer", "role": "admin"}]})[0] == 200
     agents, world.token = world.token, world.product.tokens["answerer"]
     waited = world.wait(pending_id)
     world.token = agents

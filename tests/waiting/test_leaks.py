@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.races.test_two_processes import signed_in
 from tests.recovery.world import World, told
 from tests.support.waiting import at_once, until
 from tests.support.web import LOCAL
@@ -22,6 +23,7 @@ def kinds(world: World, pending_id: str) -> list[Callable[[], Any]]:
     """One of each kind: reads, refusals, a write, a page, a wait that ends, and a tool."""
     url, owner = world.home.url, world.product.tokens["owner"]
     api = f"{url}/api/v1"
+    page = partial(httpx2.get, cookies=signed_in(world.home).cookies, timeout=40, follow_redirects=False, **LOCAL)
     mcp = {"Authorization": f"Bearer {owner}", "Accept": "application/json, text/event-stream"}
     return [
         partial(told, "GET", f"{api}/boot", owner),
@@ -30,7 +32,7 @@ def kinds(world: World, pending_id: str) -> list[Callable[[], Any]]:
         partial(told, "POST", f"{api}/clarification/{pending_id}/respond", owner, {"answers": []}),
         partial(told, "PATCH", f"{api}/tasks/{world.task}", owner, {"title": "again"}),
         partial(told, "GET", f"{api}/clarification/{pending_id}/wait?timeout_s=0.05", world.token),
-        partial(httpx2.get, f"{url}/accounts/login/", timeout=40, **LOCAL),
+        *[partial(page, f"{url}{path}") for path in ("/", "/questions", f"/tasks/{world.task}", "/accounts/login/")],
         partial(httpx2.post, f"{url}/mcp", json=HANDSHAKE, headers=mcp, timeout=40, **LOCAL),
     ]
 
