@@ -1,6 +1,7 @@
 """Requests of every kind leave no connection, no file handle and no thread behind (B12)."""
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ def kinds(world: World, pending_id: str) -> list[Callable[[], Any]]:
     """One of each kind: reads, refusals, a write, a page, a wait that ends, and a tool."""
     url, owner = world.home.url, world.product.tokens["owner"]
     api = f"{url}/api/v1"
-    page = partial(httpx2.get, cookies=signed_in(world.home).cookies, timeout=40, follow_redirects=False, **LOCAL)
+    with closing(signed_in(world.home)) as browser:
+        page = partial(httpx2.get, cookies=dict(browser.cookies), timeout=40, follow_redirects=False, **LOCAL)
     mcp = {"Authorization": f"Bearer {owner}", "Accept": "application/json, text/event-stream"}
     return [
         partial(told, "GET", f"{api}/boot", owner),
