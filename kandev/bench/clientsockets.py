@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 CONNECTS_AT_ONCE = 20
-TEXT, CLOSE = 1, 8
+TEXT, PING, PONG = 1, 9, 10
 
 
 class Counting(asyncio.Protocol):
@@ -46,14 +46,18 @@ class Counting(asyncio.Protocol):
                 self.frames += 1
                 self.heard.set()
                 self._owner.count(self)
+            elif self._buffer[at] & 15 == PING:  # a server closes whoever leaves it unanswered for half a minute
+                self._frame(PONG, bytes(self._buffer[at + 2 : at + size]))
             at += size
         del self._buffer[:at]
 
     def say(self, text: str) -> None:
-        """One masked text frame of less than 64 KiB; the mask is zero, so the payload stays as it is."""
-        raw = text.encode()
+        self._frame(TEXT, text.encode())
+
+    def _frame(self, kind: int, raw: bytes) -> None:
+        """One masked frame of less than 64 KiB; the mask is zero, so the payload stays as it is."""
         size = bytes([0x80 | len(raw)]) if len(raw) < 126 else b"\xfe" + struct.pack(">H", len(raw))
-        self.transport.write(b"\x81" + size + b"\0\0\0\0" + raw)
+        self.transport.write(bytes([0x80 | kind]) + size + b"\0\0\0\0" + raw)
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.opened.done():
