@@ -11,13 +11,14 @@ pytestmark = pytest.mark.once
 
 
 async def test_a_ping_is_answered_between_frames() -> None:
-    ponged = asyncio.Event()
+    ponged, armed = asyncio.Event(), asyncio.Event()
 
     async def talk(link: ServerConnection) -> None:
         assert await link.recv() == "hello"
         await link.send("welcome")
         await (await link.ping(b"are you there"))
         ponged.set()
+        await armed.wait()
         await link.send("x" * 70_000)
         await link.wait_closed()
 
@@ -26,6 +27,7 @@ async def test_a_ping_is_answered_between_frames() -> None:
         sockets = Sockets()
         await sockets.open(port, "/", "", 1, "hello")
         await sockets.expect(1)
+        armed.set()
         found = await sockets.arrived(10)
         assert (found["left"], found["broken"], ponged.is_set()) == (0, 0, True)
         await sockets.close()
