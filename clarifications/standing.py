@@ -27,7 +27,7 @@ class Ended:
 def begin(principal: Principal, pending_id: str, kind: LeaseKind) -> leases.Held | Ended:
     """A lease for this waiter, or the end of its wait. UnknownClarification for unknown and foreign alike (H1)."""
     # Who waits takes the agent's place: the agent itself, or one who may write to the task (contract 3).
-    bundle = bundles.reach(principal, pending_id, Need.READ if principal.is_agent else Need.WRITE)
+    bundle = bundles.reach(principal, pending_id, Need.WRITE)
     with transaction.atomic():
         revisions.lock_session(bundle.session.pk)
         now = timezone.now()

@@ -34,7 +34,7 @@ def create_task(
         task = Task.objects.create(
             workspace_id=workspace_id, title=title, description=description, created_at=now, updated_at=now
         )
-        events.emit(events.task_event("task.updated", task, {"state": str(task.state)}, now))
+        events.tell_updated(task, now)
         session = _insert(task, agent, is_primary=True) if agent else None
     if session is not None and prompt:
         _start(principal, session, prompt)

@@ -62,7 +62,7 @@ def _without_live_sessions(task_id: uuid.UUID, change: Callable[[Task], None]) -
 def _archive(task: Task) -> None:
     now = timezone.now()
     if Task.objects.filter(pk=task.pk, archived_at__isnull=True).update(archived_at=now, updated_at=now):
-        events.emit(events.task_event("task.updated", task, {"state": str(task.state)}, now))
+        events.tell_updated(task, now)
 
 
 def _delete(task: Task) -> None:

@@ -1,6 +1,5 @@
 """Change what people wrote about a task, and where it stands: workspace, archive, primary session."""
 
-import datetime as dt
 import uuid
 from typing import Any
 
@@ -33,22 +32,18 @@ def _update(task_id: uuid.UUID, changes: dict[str, Any]) -> None:
     with transaction.atomic():
         if "workspace_id" in changes:
             lock_workspace(changes["workspace_id"])
-            _announce(creating.lock_task(task_id), now)  # to those who see it go
+            events.tell_updated(creating.lock_task(task_id), now)  # to those who see it go
             hints.after_commit(hints.ACCESS)
         if not Task.objects.filter(pk=task_id).update(**changes, updated_at=now):
             raise NotFound
-        _announce(Task.objects.get(pk=task_id), now)
-
-
-def _announce(task: Task, now: dt.datetime) -> None:
-    events.emit(events.task_event("task.updated", task, {"state": str(task.state)}, now))
+        events.tell_updated(Task.objects.get(pk=task_id), now)
 
 
 def _unarchive(task_id: uuid.UUID) -> None:
     now = timezone.now()
     with transaction.atomic():
         if Task.objects.filter(pk=task_id, archived_at__isnull=False).update(archived_at=None, updated_at=now):
-            _announce(Task.objects.get(pk=task_id), now)
+            events.tell_updated(Task.objects.get(pk=task_id), now)
 
 
 def _choose_primary(task_id: uuid.UUID, session_id: uuid.UUID) -> None:

@@ -37,6 +37,11 @@ def task_event(action: str, task: Task, payload: dict[str, Any], now: dt.datetim
     )
 
 
+def tell_updated(task: Task, now: dt.datetime) -> None:
+    """Something of the task changed that its followers show; needs an open transaction."""
+    emit(task_event("task.updated", task, {"state": str(task.state)}, now))
+
+
 def emit(*rows: Event) -> None:
     """Stores the rows in the open transaction; the publisher is poked after its commit."""
     if rows:

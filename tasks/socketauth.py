@@ -7,7 +7,6 @@ a few statements, whatever their number.
 import datetime as dt
 import ipaddress
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -22,8 +21,8 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.http import is_same_domain
 
-from tasks.authentication import auth_off, bearer_of, identify_token, identify_user
-from tasks.errors import Forbidden, TooMany, Unauthorized
+from tasks.authentication import auth_off, bearer_of, identify_bearer, identify_user
+from tasks.errors import Forbidden, Unauthorized
 from tasks.models import Token
 from tasks.principals import Principal
 
@@ -47,10 +46,9 @@ def identify(headers: dict[str, str], address: str) -> Caller:
     check_peer(address)
     check_origin(headers)
     bearer = bearer_of(headers.get("authorization", ""))
-    if bearer is not None:
-        forgiven = [Unauthorized, TooMany] if auth_off() else []  # a dead token is no hindrance then, as over REST (H4)
-        with suppress(*forgiven):
-            return Caller(identify_token(bearer, address))
+    principal = identify_bearer(bearer, address) if bearer is not None else None
+    if principal is not None:
+        return Caller(principal)
     key = _cookie(headers.get("cookie", ""))
     principal = identify_user(signed_in([key]).get(key), address)
     if principal is None:

@@ -19,7 +19,6 @@ from clarifications.signals import Signal
 from clarifications.waiting import Waited
 from tasks import socketauth
 from tasks.errors import KandevError, UnknownHost, invalid, translate
-from tasks.principals import Need
 from tasks.socketauth import Caller
 from tasks.threads import in_thread
 
@@ -91,7 +90,7 @@ def _admit(scope: Scope, pending_id: str) -> tuple[Caller, float | None, uuid.UU
     limit = _timeout(scope)
     if caller.principal.is_agent:
         return caller, limit, None
-    return caller, limit, bundles.reach(caller.principal, pending_id, Need.WRITE).session.task_id
+    return caller, limit, bundles.reach(caller.principal, pending_id).session.task_id
 
 
 def _raw_id(scope: Scope) -> str:

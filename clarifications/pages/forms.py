@@ -49,10 +49,10 @@ def inbox(request: PageRequest, principal: Principal) -> HttpResponse:
     """Every question and every request for leave that this person may answer, the longest blocked first."""
     rows = answerable(principal)
     found = reading.open_bundles(rows)
-    bundles = [Entry(one.created_at, one) for one in reading.with_drafts(principal, found[:INBOX_LIMIT])]
+    questions = [Entry(one.created_at, one) for one in reading.with_drafts(principal, found[:INBOX_LIMIT])]
     asked = [Entry(one.message.created_at, permission=one) for one in permissions.opened(rows)]
     context = {
-        "entries": sorted(bundles + asked, key=lambda one: one.since)[:INBOX_LIMIT],
+        "entries": sorted(questions + asked, key=lambda one: one.since)[:INBOX_LIMIT],
         "total": len(found) + rows.active(PERMISSION).order_by().count(),
         "may_answer": True,
         "inbox": True,

@@ -73,10 +73,11 @@ def needing(principal: Principal, tasks: QuerySet[Task]) -> QuerySet[Task]:
 def columns(tasks: QuerySet[Task], alone: TaskState | None = None) -> list[Column]:
     """Each column with its first cards and the number of the others, which are counted and not read."""
     limit, states = (ALONE_LIMIT, [alone]) if alone else (COLUMN_LIMIT, list(TaskState))
+    tasks = tasks.filter(state__in=states)
     index = list(tasks.values_list("pk", "state", "pending_kind"))  # type: ignore[misc]
     totals, chosen = Counter(state for _, state, _ in index), _first(index, limit)
     sessions = Prefetch("sessions", Session.objects.order_by("-is_primary", "created_at", "id"))
-    rows = list(tasks.filter(pk__in=chosen, state__in=states).select_related("workspace").prefetch_related(sessions))
+    rows = list(tasks.filter(pk__in=chosen).select_related("workspace").prefetch_related(sessions))
     summaries.repair(rows)
     rows = _longest_blocked_first(rows)
     return [_column(state, [task for task in rows if task.state == state], totals[state], limit) for state in states]

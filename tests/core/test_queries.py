@@ -13,6 +13,7 @@ from django.utils import timezone
 from clarifications import claiming
 from tasks.models import Session
 from tests.support.climbing import SKIP, Question, Stage, add_row, add_session, by_hand
+from tests.support.plans import plans_of
 from turns.models import Message, Turn
 
 # `u0` is the evidence of a reservation: PostgreSQL hashes a small table, and looks into the index of a large one.
@@ -126,15 +127,6 @@ def test_the_newest_turn_needs_no_sort(crowd: Stage) -> None:
     assert not re.search(r"Sort|TEMP B-TREE", plan), plan
 
 
-def plans(statements: list[str]) -> str:
-    """Of every read of turns and messages among them."""
-    reads = [sql for sql in statements if sql.startswith("SELECT") and ("turns_message" in sql or "turns_turn" in sql)]
-    assert reads
-    how = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
-    with connection.cursor() as cursor:
-        return "\n".join(f"{sql}\n{cursor.execute(f'{how} {sql}').fetchall()}" for sql in reads)
-
-
 @pytest.mark.scenario("I9", "D8")
 @pytest.mark.parametrize("way", ["skip", "answer", "late"])
 def test_no_step_of_an_answer_walks_through_a_whole_table(serving: None, crowd: Stage, way: str) -> None:
@@ -146,6 +138,6 @@ def test_no_step_of_an_answer_walks_through_a_whole_table(serving: None, crowd: 
     with CaptureQueriesContext(connection) as seen:
         told = question.late("k") if way == "late" else question.respond(SKIP if way == "skip" else None)
     assert told.status in (200, 201, 503), told
-    found = plans([query["sql"] for query in seen.captured_queries])
+    found = plans_of(seen.captured_queries, "turns_message", "turns_turn")
     assert not WHOLE_TABLE.search(found), found
     assert "message_transcript" not in found, found

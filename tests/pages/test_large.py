@@ -13,6 +13,7 @@ from kandev.bench import seeding
 from tasks.models import Session, SessionState, Task
 from tasks.pages.board import COLUMN_LIMIT
 from tests.pages.conftest import Signed, World, question
+from tests.support.plans import plans_of
 from turns.pages.transcript import WINDOW
 
 TASKS, ASKING = 1_000, 100
@@ -116,17 +117,9 @@ def test_no_panel_walks_the_transcript(world: World, signed: Signed) -> None:
     for path in (f"/sessions/{session.pk}/questions", f"/sessions/{session.pk}/permissions", *INBOX):
         with CaptureQueriesContext(connection) as captured:
             assert signed("owner").get(path).status_code == 200
-        plans = plans_of([query["sql"] for query in captured])
+        plans = plans_of(captured.captured_queries, "turns_message")
         assert "message_transcript" not in plans
         assert not WHOLE_TABLE.search(plans), (path, plans)
-
-
-def plans_of(statements: list[str]) -> str:
-    reads = [sql for sql in statements if sql.startswith("SELECT") and '"turns_message"' in sql]
-    assert reads
-    how = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
-    with connection.cursor() as cursor:
-        return "\n".join(str(cursor.execute(f"{how} {sql}").fetchall()) for sql in reads)
 
 
 def test_the_windows_of_a_long_session_lead_to_its_beginning(world: World, signed: Signed) -> None:

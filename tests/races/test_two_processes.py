@@ -4,7 +4,6 @@
 """
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -16,10 +15,9 @@ import pytest
 from tests.mcp.scenes import Scene, post
 from tests.races.entries import PAIRS, heard, tool_call
 from tests.support.processes import Product, Server
-from tests.support.seed import password_of
 from tests.support.threads import beside
 from tests.support.waiting import at_once, until
-from tests.support.web import LOCAL
+from tests.support.web import LOCAL, signed_in
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS", "1"))
 PERSON = "answerer"
@@ -44,7 +42,7 @@ def entries(joined: Scene) -> Iterator[dict[str, list[Answer]]]:
         made: dict[str, list[Answer]] = {"page": [], "rest": [], "mcp": []}
         for server in servers(joined):
             bearer = httpx2.Client(base_url=server.url, headers=_bearer(token), timeout=60, **LOCAL)
-            for name, client in (("page", signed_in(server)), ("rest", bearer)):
+            for name, client in (("page", signed_in(server.url, PERSON)), ("rest", bearer)):
                 stack.callback(client.close)
                 made[name].append(partial(_sent, client))
             made["mcp"].append(partial(_called, server.url + "/mcp", token))
@@ -53,18 +51,6 @@ def entries(joined: Scene) -> Iterator[dict[str, list[Answer]]]:
 
 def _bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
-
-
-def signed_in(server: Server) -> httpx2.Client:
-    """A browser after the sign-in form."""
-    client = httpx2.Client(base_url=server.url, timeout=60, **LOCAL)
-    form = client.get("/accounts/login/").text
-    found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)
-    assert found
-    given = {"username": PERSON, "password": password_of(PERSON), "csrfmiddlewaretoken": found[1]}
-    assert client.post("/accounts/login/", data=given, headers={"Referer": server.url}).status_code == 302
-    client.headers["X-CSRFToken"] = client.cookies["csrftoken"]
-    return client
 
 
 def _sent(client: httpx2.Client, pending_id: str, payload: dict[str, Any]) -> dict[str, Any]:

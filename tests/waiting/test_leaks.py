@@ -3,18 +3,16 @@
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.races.test_two_processes import signed_in
 from tests.recovery.world import World, told
 from tests.support.waiting import at_once, until
-from tests.support.web import LOCAL
+from tests.support.web import LOCAL, signed_in
 from tests.waiting.conftest import MakeWorld
-from tests.waiting.test_many import connections, threads
+from tests.waiting.counting import connections, handles, threads
 
 WAVES, WAVE = 50, 20
 HANDSHAKE = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_pending_questions_kandev"}}
@@ -24,7 +22,7 @@ def kinds(world: World, pending_id: str) -> list[Callable[[], Any]]:
     """One of each kind: reads, refusals, a write, a page, a wait that ends, and a tool."""
     url, owner = world.home.url, world.product.tokens["owner"]
     api = f"{url}/api/v1"
-    with closing(signed_in(world.home)) as browser:
+    with closing(signed_in(world.home.url, "owner")) as browser:
         page = partial(httpx2.get, cookies=dict(browser.cookies), timeout=40, follow_redirects=False, **LOCAL)
     mcp = {"Authorization": f"Bearer {owner}", "Accept": "application/json, text/event-stream"}
     return [
@@ -37,10 +35,6 @@ def kinds(world: World, pending_id: str) -> list[Callable[[], Any]]:
         *[partial(page, f"{url}{path}") for path in ("/", "/questions", f"/tasks/{world.task}", "/accounts/login/")],
         partial(httpx2.post, f"{url}/mcp", json=HANDSHAKE, headers=mcp, timeout=40, **LOCAL),
     ]
-
-
-def handles(world: World) -> int:
-    return len(list(Path(f"/proc/{world.home.pid}/fd").iterdir()))
 
 
 @pytest.mark.scenario("B6")
